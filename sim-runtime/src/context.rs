@@ -1,0 +1,66 @@
+//! The ambient world: one thread-local slot, so that programs can use free functions.
+//!
+//! The slot is set while a world runs, is built or is dropped, and holds what it held before afterwards.
+//! Inside the crates of this repository, code takes a [`Handle`] instead.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use async_task::Runnable;
+
+use crate::executor::Inbox;
+use crate::task::Meta;
+use crate::world::{Core, Handle};
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
+}
+
+/// Makes a world the current one until it is dropped.
+pub(crate) struct Entered {
+    before: Option<Rc<Core>>,
+}
+
+pub(crate) fn enter(core: &Rc<Core>) -> Entered {
+    Entered { before: CURRENT.with(|slot| slot.replace(Some(core.clone()))) }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let before = self.before.take();
+        // The world that leaves is dropped outside the borrow: its drop may ask for the current one.
+        drop(CURRENT.with(|slot| slot.replace(before)));
+    }
+}
+
+/// The world that runs on this thread.
+///
+/// # Panics
+/// When there is none.
+#[track_caller]
+pub(crate) fn current() -> Handle {
+    try_current().expect("no simulation runs on this thread: call this from a task of a World")
+}
+
+#[inline]
+pub(crate) fn try_current() -> Option<Handle> {
+    CURRENT.try_with(|slot| slot.borrow().clone().map(Handle::of)).ok().flatten()
+}
+
+/// A task woke: it goes to its world's queue at once, or to its inbox when woken from elsewhere.
+#[inline]
+pub(crate) fn schedule(inbox: &Arc<Inbox>, runnable: Runnable<Meta>) {
+    let mut runnable = Some(runnable);
+    let _ = CURRENT.try_with(|slot| {
+        if let Some(core) = &*slot.borrow()
+            && Arc::ptr_eq(core.inbox(), inbox)
+            && let Some(runnable) = runnable.take()
+        {
+            core.schedule(runnable);
+        }
+    });
+    if let Some(runnable) = runnable {
+        inbox.push(runnable);
+    }
+}

@@ -1,0 +1,637 @@
+//! The loop: poll a ready task, else move time to the next timer and fire it; after each step, observe.
+//!
+//!   ┌─► a timer is due now? ──yes──► fire it ──────────┐
+//!   │        │ no                                      │
+//!   │   a task is ready? ──yes──► poll it ─────────────┼──► new records? ──► invariants ──┐
+//!   │        │ no                                      │                                  │
+//!   │        └──► earliest timer ──► clock ──► fire it ┘                                  │
+//!   └─────────────────────────────────────────────────────────────────────────────────────┘
+//!
+//! It ends when the main task has finished, when a panic ends the run, at the time limit, or when nothing can
+//! ever run again.
+//!
+//! Invariants: time moves only while no task is ready; a dead incarnation's tasks are dropped before anything
+//! else happens.
+//! Not here: what a timer or a record means.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+
+use async_task::Runnable;
+
+use crate::context;
+use crate::device::Coverage;
+use crate::invariant::View;
+use crate::node::{NodeId, Owner};
+use crate::rng::{Stream, hash_name, mix};
+use crate::task::{Meta, TaskEntry, payload_text};
+use crate::timer::Fire;
+use crate::trace::{Down, ForeignWake, NodeDown, NodePaused, NodeUp, TaskPanicked};
+use crate::verdict::{Category, RunReport};
+use crate::world::{Core, Current, Handle, World};
+
+/// Where wakes from foreign threads wait.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    filled: AtomicBool,
+    runnables: Mutex<Vec<Runnable<Meta>>>,
+}
+
+impl Inbox {
+    pub(crate) fn push(&self, runnable: Runnable<Meta>) {
+        self.runnables.lock().unwrap_or_else(PoisonError::into_inner).push(runnable);
+        self.filled.store(true, Ordering::Release);
+    }
+
+    fn take(&self) -> Vec<Runnable<Meta>> {
+        self.filled.store(false, Ordering::Release);
+        std::mem::take(&mut *self.runnables.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What one turn of the loop did.
+enum Step {
+    Ran,
+    /// Nothing is ready and no timer is pending.
+    Dry,
+    /// The next timer lies beyond the limit.
+    Limit,
+}
+
+impl World {
+    /// Runs `main` on the host until it finishes; `None` when the run had to end before.
+    ///
+    /// Everything found, by invariants too, is in [`World::report`]. May be called again: the world goes on.
+    pub fn run<F>(&mut self, main: F) -> Option<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        capture_panics();
+        let handle = self.handle.clone();
+        let core = handle.core.clone();
+        let _entered = context::enter(&core);
+        let _subscribed = crate::event::subscribe();
+        let done = Rc::new(Cell::new(None));
+        let main = {
+            let done = done.clone();
+            handle.spawn_on(Owner::HOST, "main", 0, async move { done.set(Some(main.await)) })
+        };
+        while !main.is_finished() && !core.ended.get() {
+            // Tasks catch their own panics; this one is for drops of futures, devices and invariants.
+            let stepped = catch_unwind(AssertUnwindSafe(|| self.step()));
+            match stepped {
+                Ok(Step::Ran) => {}
+                Ok(Step::Dry) => {
+                    if core.inbox().filled.load(Ordering::Acquire) {
+                        continue;
+                    }
+                    handle.fail(Category::Stuck, "nothing can run again", "dry", waiting_list(&core));
+                    core.ended.set(true);
+                }
+                Ok(Step::Limit) => {
+                    core.now_ns.set(core.options.limit_ns);
+                    handle.fail(Category::Stuck, "time limit", "limit", waiting_list(&core));
+                    core.ended.set(true);
+                }
+                Err(payload) => {
+                    handle.note_panic(payload_text(&*payload));
+                    core.ended.set(true);
+                }
+            }
+        }
+        done.take()
+    }
+
+    /// One turn of the loop.
+    #[inline]
+    fn step(&mut self) -> Step {
+        let core = &self.handle.core;
+        if core.inbox().filled.load(Ordering::Relaxed) {
+            take_foreign_wakes(&self.handle);
+        }
+        // All that is due at this instant fires before any task runs, so that tasks compete.
+        let due = core.timers.borrow_mut().pop(core.now_ns.get());
+        if let Some((_, fire)) = due {
+            self.handle.fire(fire);
+        } else {
+            let runnable = core.ready.borrow_mut().pop();
+            if let Some(runnable) = runnable {
+                poll_task(&self.handle, runnable);
+            } else {
+                let next = core.timers.borrow_mut().pop(core.options.limit_ns);
+                match next {
+                    Some((deadline_ns, fire)) => {
+                        core.now_ns.set(deadline_ns);
+                        self.handle.fire(fire);
+                    }
+                    None if core.timers.borrow().len() > 0 => return Step::Limit,
+                    None => return Step::Dry,
+                }
+            }
+        }
+        self.steps += 1;
+        if !core.reap.borrow().is_empty() {
+            self.handle.drop_reaped();
+        }
+        if core.trace.borrow().has_fresh() {
+            self.observe();
+        }
+        Step::Ran
+    }
+
+    fn observe(&mut self) {
+        let core = &self.handle.core;
+        let upto = core.trace.borrow().len();
+        {
+            let trace = core.trace.borrow();
+            let events = core.events.borrow();
+            let mut findings = core.findings.borrow_mut();
+            let view = View::new(&self.handle, &trace, &events);
+            findings.at(core.now_ns.get(), upto);
+            for invariant in &mut self.invariants {
+                invariant.observe(&view, &mut findings);
+            }
+        }
+        core.trace.borrow_mut().mark_seen(upto);
+        core.events.borrow_mut().forget_distant(core.options.keep_trace);
+    }
+
+    /// Lets the invariants have their last word, and sums up. Devices add their counters here.
+    pub fn report(&mut self) -> RunReport {
+        let core = self.handle.core.clone();
+        let _entered = context::enter(&core);
+        if core.trace.borrow().has_fresh() {
+            self.observe();
+        }
+        {
+            let trace = core.trace.borrow();
+            let events = core.events.borrow();
+            let mut findings = core.findings.borrow_mut();
+            let view = View::new(&self.handle, &trace, &events);
+            findings.at(core.now_ns.get(), trace.len());
+            for invariant in &mut self.invariants {
+                invariant.finish(&view, &mut findings);
+            }
+        }
+        let mut coverage = Coverage::default();
+        core.counters.borrow().iter().for_each(|(name, count)| coverage.add(name, *count));
+        self.handle.devices().for_each(|device| device.coverage(&mut coverage));
+        core.windows.borrow().coverage(&mut coverage);
+        let trace = core.trace.borrow();
+        RunReport {
+            seed: core.seed,
+            behaviour: trace.digest(),
+            draws: core.draws.digest(),
+            records: trace.len(),
+            steps: self.steps,
+            virtual_ns: core.now_ns.get(),
+            coverage,
+            findings: core.findings.borrow().clone(),
+        }
+    }
+}
+
+impl Drop for World {
+    /// Drops every task, so that the handles which they hold go too.
+    fn drop(&mut self) {
+        let core = self.handle.core.clone();
+        let _entered = context::enter(&core);
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            let nodes: Vec<Owner> = {
+                let mut nodes = core.nodes.borrow_mut();
+                let owners = nodes.iter_mut().enumerate().map(|(at, node)| {
+                    node.up = false;
+                    node.boot = None;
+                    Owner { node: NodeId(at as u16), incarnation: node.incarnation }
+                });
+                owners.collect()
+            };
+            for owner in nodes {
+                self.handle.drop_tasks_of(owner);
+            }
+            self.handle.drop_reaped();
+            self.handle.devices().for_each(|device| device.clear());
+            let leftovers = core.timers.borrow_mut().clear();
+            drop(leftovers);
+            let waiters = core.windows.borrow_mut().clear();
+            drop(waiters);
+        }));
+    }
+}
+
+#[inline]
+fn poll_task(handle: &Handle, runnable: Runnable<Meta>) {
+    let core = &handle.core;
+    let meta = runnable.metadata();
+    let id = meta.id;
+    let doom = note_poll(core, id);
+    if doom == Doom::Aborted {
+        let owner = meta.owner;
+        handle.acting_for(owner, || drop(runnable));
+        return;
+    }
+    core.current.set(Current { owner: meta.owner, task: id + 1, identity: meta.identity });
+    core.draws.note(meta.identity);
+    if doom == Doom::Livelock {
+        let what = describe(core, id);
+        handle.fail(Category::Livelock, "a task is polled endlessly while time stands still", "poll", what);
+        core.ended.set(true);
+    }
+    core.waiting.set("something outside the simulation");
+    runnable.run();
+    if let Some(Some(entry)) = core.tasks.borrow().get(id as usize) {
+        entry.waiting.set(core.waiting.get());
+    }
+    core.current.set(Current::HOST);
+}
+
+/// What a task that is about to be polled is in for.
+#[derive(PartialEq, Eq)]
+enum Doom {
+    None,
+    Aborted,
+    Livelock,
+}
+
+/// Counts polls of one task at one instant. A million different tasks at an instant are fine.
+#[inline]
+fn note_poll(core: &Core, id: u32) -> Doom {
+    let tasks = core.tasks.borrow();
+    let Some(Some(entry)) = tasks.get(id as usize) else { return Doom::None };
+    if entry.aborted.get() {
+        return Doom::Aborted;
+    }
+    let now_ns = core.now_ns.get();
+    if entry.polled_at_ns.replace(now_ns) != now_ns {
+        entry.polls_at_instant.set(0);
+    }
+    let polls = entry.polls_at_instant.get() + 1;
+    entry.polls_at_instant.set(polls);
+    if polls > core.options.polls_at_instant { Doom::Livelock } else { Doom::None }
+}
+
+fn take_foreign_wakes(handle: &Handle) {
+    for runnable in handle.core.inbox().take() {
+        let owner = runnable.metadata().owner;
+        let id = runnable.metadata().id;
+        handle.emit_for(owner, ForeignWake);
+        let what = format!("{} was woken by a thread outside the simulation", describe(&handle.core, id));
+        handle.fail(Category::Nondeterministic, "foreign wake", "foreign wake", what);
+        handle.core.schedule(runnable);
+    }
+}
+
+/// A task as the reader of a report knows it.
+pub(crate) fn describe(core: &Core, id: u32) -> String {
+    match core.tasks.borrow().get(id as usize) {
+        Some(Some(TaskEntry { owner, name, key, place, .. })) => {
+            let name = if name.is_empty() { "unnamed task" } else { name };
+            let key = if *key == 0 { String::new() } else { format!("({key})") };
+            format!("{name}{key} of {} (incarnation {}), spawned at {place}", owner.node, owner.incarnation)
+        }
+        _ => "a task that is gone".to_owned(),
+    }
+}
+
+/// Who waits for what, for a run in which nothing moves.
+fn waiting_list(core: &Core) -> String {
+    let ids: Vec<(u64, u32)> = {
+        let tasks = core.tasks.borrow();
+        let mut ids: Vec<_> =
+            tasks.iter().filter_map(|(id, entry)| Some((entry.as_ref()?.born, id as u32))).collect();
+        ids.sort_unstable();
+        ids
+    };
+    const SHOWN: usize = 40;
+    let mut lines: Vec<String> = ids
+        .iter()
+        .take(SHOWN)
+        .map(|(_, id)| {
+            let waiting = match core.tasks.borrow().get(*id as usize) {
+                Some(Some(entry)) => entry.waiting.get(),
+                _ => "",
+            };
+            format!("{} waits for {waiting}", describe(core, *id))
+        })
+        .collect();
+    if ids.len() > SHOWN {
+        lines.push(format!("and {} more tasks", ids.len() - SHOWN));
+    }
+    lines.join("; ")
+}
+
+thread_local! {
+    static CAPTURED: std::cell::RefCell<Option<String>> = const { std::cell::RefCell::new(None) };
+}
+
+/// Panics of simulated code are findings, not noise on the terminal: the hook notes the place and is silent
+/// while a world runs on the thread; elsewhere the previous hook speaks.
+fn capture_panics() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if context::try_current().is_none() {
+                return before(info);
+            }
+            let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+            let _ = CAPTURED.try_with(|slot| slot.replace(Some(place)));
+        }));
+    });
+}
+
+impl Handle {
+    /// A panic was caught: the run's verdict. Returns the text with its place.
+    pub(crate) fn note_panic(&self, message: &str) -> String {
+        let core = &self.core;
+        let place = CAPTURED.with(|slot| slot.take()).unwrap_or_else(|| "an unknown place".to_owned());
+        let current = core.current.get();
+        let who = match current.task.checked_sub(1) {
+            Some(id) => describe(core, id),
+            None => format!("code outside any task, on behalf of {}", current.owner.node),
+        };
+        let text = format!("{who}: panicked at {place}: {message}");
+        self.emit(TaskPanicked { digest: crate::rng::hash_bytes(0, text.as_bytes()) });
+        self.fail(Category::Crash, "panic", &place, text.clone());
+        core.ended.set(core.ended.get() || core.options.panic_ends_run);
+        text
+    }
+
+    #[inline]
+    pub(crate) fn fire(&self, fire: Fire) {
+        match fire {
+            Fire::Wake(waker) => waker.wake(),
+            Fire::Device(device, token) => self.fire_device(device, token),
+            Fire::Release(node) => self.release(node),
+        }
+    }
+
+    fn release(&self, id: NodeId) {
+        let held = {
+            let mut nodes = self.core.nodes.borrow_mut();
+            let node = &mut nodes[id.index()];
+            node.release_armed = false;
+            if node.paused { Vec::new() } else { std::mem::take(&mut node.held) }
+        };
+        self.queue_all(held);
+    }
+
+    fn queue_all(&self, runnables: Vec<Runnable<Meta>>) {
+        let now_ns = self.now_ns();
+        for runnable in runnables {
+            self.core.queue(runnable, now_ns);
+        }
+    }
+
+    pub(crate) fn schedule_fn(&self) -> impl Fn(Runnable<Meta>) + Send + Sync + 'static {
+        let inbox: Arc<Inbox> = self.core.inbox().clone();
+        move |runnable| context::schedule(&inbox, runnable)
+    }
+
+    pub(crate) fn schedule(&self, runnable: Runnable<Meta>) {
+        self.core.schedule(runnable);
+    }
+
+    pub(crate) fn reserve_task(&self) -> u32 {
+        u32::try_from(self.core.tasks.borrow_mut().insert(None)).expect("fewer than 2^32 tasks live at once")
+    }
+
+    pub(crate) fn register_task(&self, id: u32, mut entry: TaskEntry) {
+        entry.born = self.core.born.replace(self.core.born.get() + 1);
+        self.core.tasks.borrow_mut()[id as usize] = Some(entry);
+    }
+
+    pub(crate) fn forget_task(&self, id: u32) {
+        let entry = self.core.tasks.borrow_mut().try_remove(id as usize);
+        drop(entry);
+    }
+
+    /// Marks a task to be dropped at its next turn, and gives it that turn.
+    pub(crate) fn abort_task(&self, id: u32) {
+        let waker = match self.core.tasks.borrow().get(id as usize) {
+            Some(Some(entry)) => {
+                entry.aborted.set(true);
+                Some(entry.waker.clone())
+            }
+            _ => None,
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Boots a node that is down.
+    ///
+    /// # Panics
+    /// If it is up.
+    pub fn boot(&self, id: NodeId) {
+        let (owner, boot) = {
+            let mut nodes = self.core.nodes.borrow_mut();
+            let node = &mut nodes[id.index()];
+            assert!(!node.up, "{id} is up already");
+            node.incarnation += 1;
+            node.up = true;
+            node.paused = false;
+            node.clock.boot(self.now_ns());
+            node.shutdown = Default::default();
+            node.role = "";
+            let owner = Owner { node: id, incarnation: node.incarnation };
+            let key = mix(u64::from(id.0), u64::from(node.incarnation));
+            let seed = mix(mix(self.core.seed, hash_name("program")), key);
+            node.stream = Stream::new(seed, self.core.draws.clone());
+            (owner, node.boot.clone().expect("every node but the host has a boot function"))
+        };
+        self.emit_for(owner, NodeUp);
+        for device in self.devices() {
+            device.node_up(self, id);
+        }
+        // The boot function itself runs as code of the node.
+        let main = self.acting_for(owner, || boot());
+        let handle = self.clone();
+        let main = async move {
+            main.await;
+            handle.exit(owner);
+        };
+        drop(self.acting_for(owner, || self.spawn_on(owner, "main", 0, main)));
+    }
+
+    /// Boots a node again; the same as [`Handle::boot`], under the name of the fault.
+    pub fn restart(&self, id: NodeId) {
+        self.boot(id);
+    }
+
+    /// Kills the process of a node at this instant: its tasks are dropped where they stand, what it had
+    /// written stays in the page cache. Nothing happens when it is down. `fault` is the id of the fault that
+    /// does it, for the record.
+    pub fn kill(&self, id: NodeId, fault: u64) {
+        self.take_down(&[id], Down::Kill, fault);
+    }
+
+    /// Cuts the power of all `ids` at one instant: like [`Handle::kill`], and unsynced data is at risk.
+    pub fn power_off(&self, ids: &[NodeId], fault: u64) {
+        self.take_down(ids, Down::PowerOff, fault);
+    }
+
+    fn exit(&self, owner: Owner) {
+        if self.is_live(owner) {
+            self.take_down(&[owner.node], Down::Exit, 0);
+        }
+    }
+
+    fn take_down(&self, ids: &[NodeId], how: Down, fault: u64) {
+        let mut owners = Vec::with_capacity(ids.len());
+        for id in ids {
+            assert_ne!(*id, NodeId::HOST, "the host never goes down");
+            let mut nodes = self.core.nodes.borrow_mut();
+            let node = &mut nodes[id.index()];
+            if node.up {
+                node.up = false;
+                node.paused = false;
+                node.role = "";
+                owners.push(Owner { node: *id, incarnation: node.incarnation });
+            }
+        }
+        for owner in &owners {
+            self.emit_for(*owner, NodeDown { how, fault });
+            if how != Down::Exit {
+                self.count_window_hits(*owner);
+            }
+        }
+        for owner in &owners {
+            self.drop_tasks_of(*owner);
+            self.close_windows_of(*owner);
+        }
+        for owner in &owners {
+            for device in self.devices() {
+                device.node_down(self, owner.node, how, fault);
+            }
+        }
+    }
+
+    /// Drops the futures of a dead incarnation, in the order of their spawning.
+    pub(crate) fn drop_tasks_of(&self, owner: Owner) {
+        let core = &self.core;
+        let mut wakers: Vec<_> = core
+            .tasks
+            .borrow()
+            .iter()
+            .filter_map(|(_, entry)| entry.as_ref())
+            .filter(|entry| entry.owner == owner)
+            .map(|entry| (entry.born, entry.waker.clone()))
+            .collect();
+        wakers.sort_unstable_by_key(|(born, _)| *born);
+        // A task that is woken while its incarnation is dead goes to `reap`; one that had been woken before
+        // is in a queue already.
+        let held = std::mem::take(&mut core.nodes.borrow_mut()[owner.node.index()].held);
+        let ready = core.ready.borrow_mut().extract(|meta| meta.owner == owner);
+        core.reap.borrow_mut().extend(held.into_iter().chain(ready));
+        for (_, waker) in wakers {
+            waker.wake();
+        }
+        self.drop_reaped();
+    }
+
+    /// Drops what belongs to dead incarnations. Their drops may wake others of them, hence the loop.
+    pub(crate) fn drop_reaped(&self) {
+        loop {
+            let reaped = std::mem::take(&mut *self.core.reap.borrow_mut());
+            if reaped.is_empty() {
+                return;
+            }
+            for runnable in reaped {
+                let owner = runnable.metadata().owner;
+                self.acting_for(owner, || drop(runnable));
+            }
+        }
+    }
+
+    /// Stops the tasks of a node; its devices go on. Timers that fire are held until [`Handle::resume`].
+    pub fn pause(&self, id: NodeId) {
+        self.set_paused(id, true);
+    }
+
+    /// Lets a paused node go on.
+    pub fn resume(&self, id: NodeId) {
+        self.set_paused(id, false);
+        self.release(id);
+    }
+
+    fn set_paused(&self, id: NodeId, paused: bool) {
+        assert_ne!(id, NodeId::HOST, "the host is never paused");
+        let owner = {
+            let mut nodes = self.core.nodes.borrow_mut();
+            let node = &mut nodes[id.index()];
+            if !node.up || node.paused == paused {
+                return;
+            }
+            node.paused = paused;
+            Owner { node: id, incarnation: node.incarnation }
+        };
+        if paused {
+            let ready = self.core.ready.borrow_mut().extract(|meta| meta.owner == owner);
+            self.core.nodes.borrow_mut()[id.index()].held.extend(ready);
+            self.count_window_hits(owner);
+        }
+        self.emit_for(owner, NodePaused { paused });
+    }
+
+    /// Asks a node to end by itself: see [`crate::node::shutdown_requested`].
+    pub fn shutdown(&self, id: NodeId) {
+        let waiting = {
+            let mut nodes = self.core.nodes.borrow_mut();
+            let shutdown = &mut nodes[id.index()].shutdown;
+            shutdown.requested = true;
+            std::mem::take(&mut shutdown.waiting)
+        };
+        waiting.into_iter().for_each(std::task::Waker::wake);
+    }
+
+    /// Whether the node is up (paused counts as up).
+    pub fn is_up(&self, id: NodeId) -> bool {
+        self.core.nodes.borrow()[id.index()].up
+    }
+
+    /// Whether the node is paused.
+    pub fn is_paused(&self, id: NodeId) -> bool {
+        self.core.nodes.borrow()[id.index()].paused
+    }
+
+    /// The latest incarnation of a node; 0 before its first boot.
+    pub fn incarnation(&self, id: NodeId) -> u32 {
+        self.core.nodes.borrow()[id.index()].incarnation
+    }
+
+    /// How many nodes there are, the host included.
+    pub fn node_count(&self) -> u16 {
+        self.core.nodes.borrow().len() as u16
+    }
+
+    /// The name that a node was added under.
+    pub fn node_name(&self, id: NodeId) -> String {
+        self.core.nodes.borrow()[id.index()].name.clone()
+    }
+
+    /// Says which role the current node plays now, so that faults can aim at it.
+    pub fn set_role(&self, role: &'static str) {
+        let owner = self.owner();
+        let since = self.core.roles_taken.get() + 1;
+        self.core.roles_taken.set(since);
+        let mut nodes = self.core.nodes.borrow_mut();
+        let node = &mut nodes[owner.node.index()];
+        if node.is_live(owner.incarnation) {
+            (node.role, node.role_since) = (role, since);
+        }
+    }
+
+    /// The node that took `role` last, among those that are up and still play it.
+    pub fn latest_with_role(&self, role: &str) -> Option<NodeId> {
+        let nodes = self.core.nodes.borrow();
+        let players = nodes.iter().enumerate().filter(|(_, node)| node.up && node.role == role);
+        players.max_by_key(|(_, node)| node.role_since).map(|(at, _)| NodeId(at as u16))
+    }
+}

@@ -1,0 +1,98 @@
+//! What is checked after every step.
+//!
+//!   step ──records──► View ──► Invariant::observe ──► Findings
+//!
+//! An invariant keeps its own state and looks only at what is new, so that a check costs the same after an
+//! hour as after a second. It may ask devices for what they know, and must not change anything.
+
+use crate::device::Device;
+use crate::event::{Event, Events};
+use crate::node::{NodeId, Owner};
+use crate::trace::{Record, Trace};
+use crate::verdict::Findings;
+use crate::world::Handle;
+use std::rc::Rc;
+
+/// A property that is checked after every step which left records.
+pub trait Invariant {
+    /// Its name in reports.
+    fn name(&self) -> &'static str;
+
+    /// Looks at what is new: [`View::fresh`], [`View::since`].
+    fn observe(&mut self, view: &View<'_>, found: &mut Findings);
+
+    /// The run is over.
+    fn finish(&mut self, view: &View<'_>, found: &mut Findings) {
+        let _ = (view, found);
+    }
+}
+
+/// Where a reader of `tracing` events stands. Starts at the beginning.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Cursor(u64);
+
+/// What an invariant may look at.
+pub struct View<'a> {
+    handle: &'a Handle,
+    trace: &'a Trace,
+    events: &'a Events,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(handle: &'a Handle, trace: &'a Trace, events: &'a Events) -> Self {
+        Self { handle, trace, events }
+    }
+
+    /// The records that the last step left.
+    #[inline]
+    pub fn fresh(&self) -> &'a [Record] {
+        self.trace.fresh().1
+    }
+
+    /// The ordinal of the first of [`View::fresh`].
+    pub fn first_fresh(&self) -> u64 {
+        self.trace.fresh().0
+    }
+
+    /// The records that are still held, with the ordinal of the first: the recent past, or all of them in a
+    /// run that keeps its trace.
+    pub fn held(&self) -> (u64, &'a [Record]) {
+        self.trace.held()
+    }
+
+    /// The `tracing` events named `name` that have come since `cursor`, which moves to the end.
+    pub fn since<'n>(
+        &self,
+        name: &'n str,
+        cursor: &mut Cursor,
+    ) -> impl Iterator<Item = &'a Event> + use<'a, 'n> {
+        let from = std::mem::replace(&mut cursor.0, self.events.len());
+        self.events.since(from).iter().filter(move |event| event.name == name)
+    }
+
+    /// Global virtual time.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.handle.now_ns()
+    }
+
+    /// The world's device of type `D`, to look at.
+    pub fn device<D: Device>(&self) -> Rc<D> {
+        self.handle.device()
+    }
+
+    /// Whether that incarnation is alive.
+    pub fn is_live(&self, owner: Owner) -> bool {
+        self.handle.is_live(owner)
+    }
+
+    /// Whether the node is up.
+    pub fn is_up(&self, node: NodeId) -> bool {
+        self.handle.is_up(node)
+    }
+
+    /// How many nodes there are, the host included.
+    pub fn node_count(&self) -> u16 {
+        self.handle.node_count()
+    }
+}

@@ -1,0 +1,215 @@
+//! Windows and points: moments that are worth a fault.
+//!
+//! A fault that exists in the model is not a fault that a campaign reaches. Code and devices say when they are
+//! in a state worth interrupting ("fsync in flight", "election in progress"), the nemesis waits for that, and
+//! what was really hit is counted here, by what was open when a node went down, not by who aimed.
+//!
+//!   code, device ──open──► Windows ◄──next(name, node)── nemesis
+//!                             ▲
+//!                        node goes down: open windows of that node are hits
+//!
+//! Invariants: a window belongs to an incarnation and closes with it; windows do not influence the run unless
+//! somebody waits for them.
+//! Not here: choosing faults (sim-io's nemesis).
+
+use std::future::Future;
+use std::time::Duration;
+
+use slab::Slab;
+
+use crate::context;
+use crate::device::Coverage;
+use crate::node::{NodeId, Owner};
+use crate::rng::hash_name;
+use crate::sync::oneshot;
+use crate::trace::WindowHit;
+use crate::world::Handle;
+
+/// A window or point, as one who waited for it gets to know it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Opened {
+    /// On which node.
+    pub node: NodeId,
+    /// When, in global virtual time.
+    pub opened_ns: u64,
+    /// How long it is going to be open, where that is known.
+    pub expected_ns: Option<u64>,
+}
+
+struct Open {
+    name: &'static str,
+    owner: Owner,
+    opened_ns: u64,
+}
+
+struct Waiter {
+    name: String,
+    node: Option<NodeId>,
+    tell: oneshot::Sender<Opened>,
+}
+
+#[derive(Copy, Clone)]
+struct Count {
+    name: &'static str,
+    opened: u64,
+    hit: u64,
+}
+
+/// All windows of a world.
+#[derive(Default)]
+pub(crate) struct Windows {
+    open: Slab<Open>,
+    counts: Vec<Count>,
+    waiters: Vec<Waiter>,
+}
+
+impl Windows {
+    fn count(&mut self, name: &'static str) -> &mut Count {
+        // There are a dozen names; a list in order of first use beats a map.
+        let at = self.counts.iter().position(|count| std::ptr::eq(count.name, name) || count.name == name);
+        let at = at.unwrap_or_else(|| {
+            self.counts.push(Count { name, opened: 0, hit: 0 });
+            self.counts.len() - 1
+        });
+        &mut self.counts[at]
+    }
+
+    pub(crate) fn coverage(&self, into: &mut Coverage) {
+        for count in &self.counts {
+            into.add(&format!("window opened: {}", count.name), count.opened);
+            into.add(&format!("window hit: {}", count.name), count.hit);
+        }
+    }
+
+    /// Takes everything that could hold a task.
+    pub(crate) fn clear(&mut self) -> impl Sized + use<> {
+        self.open.clear();
+        std::mem::take(&mut self.waiters)
+    }
+}
+
+/// Names an open window.
+#[derive(Copy, Clone, Debug)]
+pub struct WindowId {
+    slot: usize,
+    owner: Owner,
+}
+
+impl Handle {
+    /// Opens a window on `owner`; for devices. Code uses [`window`].
+    pub fn open_window(&self, owner: Owner, name: &'static str, expected_ns: Option<u64>) -> WindowId {
+        let opened_ns = self.now_ns();
+        let slot = {
+            let mut windows = self.core.windows.borrow_mut();
+            windows.count(name).opened += 1;
+            windows.open.insert(Open { name, owner, opened_ns })
+        };
+        self.tell_waiters(name, Opened { node: owner.node, opened_ns, expected_ns });
+        WindowId { slot, owner }
+    }
+
+    /// Closes a window. One that its node's end has closed already is left alone.
+    pub fn close_window(&self, id: WindowId) {
+        let mut windows = self.core.windows.borrow_mut();
+        if windows.open.get(id.slot).is_some_and(|open| open.owner == id.owner) && self.is_live(id.owner) {
+            windows.open.remove(id.slot);
+        }
+    }
+
+    /// Whether a window of that name is open on the node.
+    pub fn is_window_open(&self, node: NodeId, name: &str) -> bool {
+        let windows = self.core.windows.borrow();
+        windows.open.iter().any(|(_, open)| open.owner.node == node && open.name == name)
+    }
+
+    fn tell_waiters(&self, name: &'static str, opened: Opened) {
+        if self.core.windows.borrow().waiters.is_empty() {
+            return;
+        }
+        let told: Vec<Waiter> = {
+            let mut windows = self.core.windows.borrow_mut();
+            let wanted = |waiter: &mut Waiter| {
+                waiter.name == name && waiter.node.is_none_or(|node| node == opened.node)
+            };
+            windows.waiters.extract_if(.., wanted).collect()
+        };
+        for waiter in told {
+            // Who has stopped waiting has dropped the receiver.
+            let _ = waiter.tell.send(opened);
+        }
+    }
+
+    pub(crate) fn count_window_hits(&self, owner: Owner) {
+        let now_ns = self.now_ns();
+        let hits: Vec<WindowHit> = {
+            let mut windows = self.core.windows.borrow_mut();
+            let open: Vec<(&'static str, u64)> = (windows.open.iter())
+                .filter(|(_, open)| open.owner == owner)
+                .map(|(_, open)| (open.name, open.opened_ns))
+                .collect();
+            let count_one = |(name, opened_ns)| {
+                windows.count(name).hit += 1;
+                WindowHit { window: hash_name(name), open_for_ns: now_ns - opened_ns }
+            };
+            open.into_iter().map(count_one).collect()
+        };
+        for hit in hits {
+            self.emit_for(owner, hit);
+        }
+    }
+
+    pub(crate) fn close_windows_of(&self, owner: Owner) {
+        self.core.windows.borrow_mut().open.retain(|_, open| open.owner != owner);
+    }
+}
+
+/// A window of the current node, open until this is dropped.
+#[derive(Debug)]
+#[must_use = "the window closes when this is dropped"]
+pub struct WindowGuard {
+    handle: Handle,
+    id: WindowId,
+}
+
+impl Drop for WindowGuard {
+    fn drop(&mut self) {
+        self.handle.close_window(self.id);
+    }
+}
+
+/// Opens a window on the current node; `expected` says for how long, where that is known.
+///
+/// # Panics
+/// Outside a run.
+pub fn window(name: &'static str, expected: Option<Duration>) -> WindowGuard {
+    let handle = context::current();
+    let expected_ns = expected.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
+    let id = handle.open_window(handle.owner(), name, expected_ns);
+    WindowGuard { handle, id }
+}
+
+/// A moment on the current node: a window that is closed at once. Outside a run nothing happens.
+pub fn point(name: &'static str) {
+    if let Some(handle) = context::try_current() {
+        handle.core.windows.borrow_mut().count(name).opened += 1;
+        let opened = Opened { node: handle.owner().node, opened_ns: handle.now_ns(), expected_ns: None };
+        handle.tell_waiters(name, opened);
+    }
+}
+
+/// Waits for the next window or point of that name, on `node` or anywhere.
+///
+/// # Panics
+/// Outside a run.
+pub fn next(name: &str, node: Option<NodeId>) -> impl Future<Output = Opened> + use<> {
+    let handle = context::current();
+    let (tell, told) = oneshot::channel();
+    handle.core.windows.borrow_mut().waiters.push(Waiter { name: name.to_owned(), node, tell });
+    async move {
+        match told.await {
+            Ok(opened) => opened,
+            // The world ends: whoever waits is about to be dropped.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}

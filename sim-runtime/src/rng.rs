@@ -1,0 +1,454 @@
+//! Where chance comes from: fields over virtual time, streams for programs, nothing else.
+//!
+//! A **field** is what the world is like at (thing, time bucket): a pure function of the seed, with no state
+//! behind it. Removing one message, task or fault from a run leaves every field where it was, so the rest of
+//! the run stays recognisable. A counter ("message 17 on this link") would be reshuffled by every edit.
+//!
+//!   seed + field + key + bucket ──hash──► Sample ──chance / range──► a decision
+//!
+//! A **stream** is a sequence of draws (xoshiro256++), for the program's own randomness and for deriving
+//! configurations and plans before a run.
+//!
+//! Invariants: no float reaches a decision; every draw and field read enters the draw digest; two streams
+//! with different names never share state.
+//! Not here: which decisions exist (the devices name their own fields).
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::rc::Rc;
+
+use rand_core::{Rng, SeedableRng, TryRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
+
+use crate::context;
+use crate::world::Handle;
+
+/// Mixes two words into one. The mixer behind every field, identity and digest.
+///
+/// The finaliser of splitmix64 (Steele, Lea, Flood 2014) over `a * odd + b`.
+#[inline]
+pub const fn mix(a: u64, b: u64) -> u64 {
+    let mut z = a.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(b).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Multiplies to 128 bits and folds: two words at the price of one multiplication.
+#[inline]
+pub(crate) const fn fold(a: u64, b: u64) -> u64 {
+    let product = (a as u128).wrapping_mul(b as u128);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+/// A 64-bit hash of `bytes`; every byte and the length matter.
+pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
+    const K0: u64 = 0xA076_1D64_78BD_642F;
+    const K1: u64 = 0xE703_7ED1_A0B4_28DB;
+    let mut hash = mix(seed, bytes.len() as u64);
+    let mut chunks = bytes.chunks_exact(16);
+    for chunk in &mut chunks {
+        let (low, high) = chunk.split_at(8);
+        let low = u64::from_le_bytes(low.try_into().expect("split at 8"));
+        let high = u64::from_le_bytes(high.try_into().expect("16 - 8 = 8"));
+        hash = fold(low ^ K0 ^ hash, high ^ K1).wrapping_add(hash.rotate_left(23));
+    }
+    let rest = chunks.remainder();
+    if !rest.is_empty() {
+        let mut padded = [0; 16];
+        padded[..rest.len()].copy_from_slice(rest);
+        let word = u128::from_le_bytes(padded);
+        hash = fold(word as u64 ^ K0 ^ hash, (word >> 64) as u64 ^ K1).wrapping_add(hash.rotate_left(23));
+    }
+    mix(hash, K1)
+}
+
+/// A hash of a name that can be computed in a constant.
+pub const fn hash_name(name: &str) -> u64 {
+    let bytes = name.as_bytes();
+    let mut hash = 0xCBF2_9CE4_8422_2325;
+    let mut at = 0;
+    while at < bytes.len() {
+        hash = mix(hash, bytes[at] as u64);
+        at += 1;
+    }
+    hash
+}
+
+/// The usual width of a time bucket.
+pub const BUCKET_NS: u64 = 2_000_000;
+
+/// A condition over virtual time: what the world does to a thing of this kind, bucket by bucket.
+#[derive(Copy, Clone, Debug)]
+pub struct Field {
+    name: &'static str,
+    id: u64,
+    bucket_ns: u64,
+}
+
+impl Field {
+    /// A field with buckets of 2 ms. The name is its identity: two fields of one name are one.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, id: hash_name(name), bucket_ns: BUCKET_NS }
+    }
+
+    /// The same field with buckets of `bucket_ns`.
+    pub const fn with_bucket(self, bucket_ns: u64) -> Self {
+        assert!(bucket_ns > 0);
+        Self { bucket_ns, ..self }
+    }
+
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The number of the bucket that contains `at_ns`.
+    #[inline]
+    pub const fn bucket(&self, at_ns: u64) -> u64 {
+        at_ns / self.bucket_ns
+    }
+
+    /// When the bucket that contains `at_ns` ends.
+    #[inline]
+    pub const fn bucket_end_ns(&self, at_ns: u64) -> u64 {
+        (at_ns / self.bucket_ns + 1) * self.bucket_ns
+    }
+}
+
+/// What a field says at one place.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    bits: u64,
+    calm: bool,
+}
+
+impl Sample {
+    /// True with `per_million` chances in a million; never where the field is calm.
+    #[inline]
+    pub fn chance(&self, per_million: u32) -> bool {
+        !self.calm && below(self.bits, 1_000_000) < u64::from(per_million)
+    }
+
+    /// A number in `low..=high`; `low` where the field is calm.
+    #[inline]
+    pub fn range(&self, low: u64, high: u64) -> u64 {
+        debug_assert!(low <= high, "empty range {low}..={high}");
+        if self.calm { low } else { low + below(self.bits, (high - low).saturating_add(1)) }
+    }
+
+    /// An independent sample of the same place: number `n`. `chance` and `range` of one sample are
+    /// correlated, so a place that decides two things splits.
+    #[inline]
+    pub fn split(&self, n: u64) -> Self {
+        Self { bits: mix(self.bits, n), calm: self.calm }
+    }
+
+    /// The raw bits.
+    #[inline]
+    pub fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    /// Whether an override has calmed the field here.
+    #[inline]
+    pub fn is_calm(&self) -> bool {
+        self.calm
+    }
+}
+
+/// Scales 64 random bits to `0..n` (Lemire's multiplication; the bias of at most n / 2^64 is accepted).
+#[inline]
+fn below(bits: u64, n: u64) -> u64 {
+    ((u128::from(bits) * u128::from(n)) >> 64) as u64
+}
+
+/// An edit of a timeline: a field held at a value for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Override {
+    /// The field's name.
+    pub field: String,
+    /// The key (link, disk, node) it holds for; all keys when absent.
+    pub key: Option<u64>,
+    /// From when, in nanoseconds of global virtual time.
+    pub from_ns: u64,
+    /// Until when (exclusive).
+    pub to_ns: u64,
+    /// What it is set to.
+    pub set: Set,
+}
+
+/// What an [`Override`] sets a field to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Set {
+    /// Nothing happens: every chance fails, every range gives its low end.
+    Calm,
+    /// These bits.
+    Bits(u64),
+    /// As if under another seed.
+    Reseed(u64),
+}
+
+/// The digest of draws: every field read, every draw of a stream, every choice of the scheduler.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Draws(Rc<Cell<u64>>);
+
+impl Draws {
+    #[inline]
+    pub(crate) fn note(&self, value: u64) {
+        self.0.set((self.0.get().rotate_left(5) ^ value).wrapping_mul(0x9FB2_1C65_1E98_DF25));
+    }
+
+    pub(crate) fn digest(&self) -> u64 {
+        mix(self.0.get(), 0)
+    }
+}
+
+/// All fields of one run.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    seed: u64,
+    overrides: Vec<Override>,
+    draws: Draws,
+}
+
+impl Fields {
+    pub(crate) fn new(seed: u64, overrides: Vec<Override>, draws: Draws) -> Self {
+        Self { seed: mix(seed, hash_name("fields")), overrides, draws }
+    }
+
+    /// The field at (`key`, the bucket of `at_ns`).
+    #[inline]
+    pub(crate) fn read(&self, field: Field, key: u64, at_ns: u64) -> Sample {
+        self.read_bucket(field, key, field.bucket(at_ns), at_ns)
+    }
+
+    /// The field at `key`, whatever the time is; `at_ns` only decides which overrides hold.
+    #[inline]
+    pub(crate) fn read_fixed(&self, field: Field, key: u64, at_ns: u64) -> Sample {
+        self.read_bucket(field, key, u64::MAX, at_ns)
+    }
+
+    #[inline]
+    fn read_bucket(&self, field: Field, key: u64, bucket: u64, at_ns: u64) -> Sample {
+        let place = mix(mix(field.id, key), bucket);
+        let mut sample = Sample { bits: mix(self.seed, place), calm: false };
+        if !self.overrides.is_empty() {
+            sample = self.overridden(sample, field, key, place, at_ns);
+        }
+        self.draws.note(sample.bits);
+        sample
+    }
+
+    /// Later overrides win.
+    fn overridden(&self, sample: Sample, field: Field, key: u64, place: u64, at_ns: u64) -> Sample {
+        let holds = |o: &&Override| {
+            o.field == field.name && o.key.is_none_or(|k| k == key) && (o.from_ns..o.to_ns).contains(&at_ns)
+        };
+        match self.overrides.iter().rev().find(holds).map(|o| o.set) {
+            None => sample,
+            Some(Set::Calm) => Sample { calm: true, ..sample },
+            Some(Set::Bits(bits)) => Sample { bits, calm: false },
+            Some(Set::Reseed(seed)) => Sample { bits: mix(mix(self.seed, seed), place), calm: false },
+        }
+    }
+}
+
+/// A sequence of draws of its own. Implements the `rand_core` traits.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    generator: Xoshiro256PlusPlus,
+    draws: Option<Draws>,
+}
+
+impl Stream {
+    pub(crate) fn new(seed: u64, draws: Draws) -> Self {
+        Self { generator: Xoshiro256PlusPlus::seed_from_u64(seed), draws: Some(draws) }
+    }
+
+    /// A stream outside any run, for deriving a configuration or a plan from a seed. Streams of different
+    /// names are independent, so a new question asked of one does not reshuffle the other.
+    pub fn derive(seed: u64, name: &str) -> Self {
+        let generator = Xoshiro256PlusPlus::seed_from_u64(mix(seed, hash_name(name)));
+        Self { generator, draws: None }
+    }
+
+    /// A number in `0..n`.
+    ///
+    /// # Panics
+    /// If `n` is 0.
+    pub fn below(&mut self, n: u64) -> u64 {
+        assert!(n > 0, "below(0): no number is below 0");
+        below(self.next_u64(), n)
+    }
+
+    /// A number in `low..=high`.
+    ///
+    /// # Panics
+    /// If `low > high`.
+    pub fn range(&mut self, low: u64, high: u64) -> u64 {
+        assert!(low <= high, "empty range {low}..={high}");
+        low + below(self.next_u64(), (high - low).saturating_add(1))
+    }
+
+    /// True with `per_million` chances in a million.
+    pub fn chance(&mut self, per_million: u32) -> bool {
+        self.below(1_000_000) < u64::from(per_million)
+    }
+
+    /// One of `choices`.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[usize::try_from(self.below(choices.len() as u64)).expect("an index of a slice fits usize")]
+    }
+
+    /// Puts `items` into a random order (Fisher-Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let other = usize::try_from(self.below(last as u64 + 1)).expect("an index of a slice fits usize");
+            items.swap(last, other);
+        }
+    }
+}
+
+impl TryRng for Stream {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok((self.next_u64() >> 32) as u32)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        let value = self.generator.next_u64();
+        if let Some(draws) = &self.draws {
+            draws.note(value);
+        }
+        Ok(value)
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        for chunk in bytes.chunks_mut(8) {
+            let word = self.next_u64().to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+        Ok(())
+    }
+}
+
+/// The program's own randomness: a stream of (node, incarnation), shared by the tasks of that incarnation.
+///
+/// The value is a cheap handle: every call continues the same stream.
+pub fn rng() -> NodeRng {
+    NodeRng { handle: Handle::current() }
+}
+
+/// A stream of (node, incarnation, name, key), new each time it is asked for.
+pub fn rng_named(name: &'static str, key: u64) -> Stream {
+    let handle = context::current();
+    let owner = handle.owner();
+    handle.stream(name, mix(mix(u64::from(owner.node.0), u64::from(owner.incarnation)), key))
+}
+
+/// Handle of the stream of the node that asks; see [`rng()`].
+#[derive(Clone, Debug)]
+pub struct NodeRng {
+    handle: Handle,
+}
+
+impl TryRng for NodeRng {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(self.handle.node_stream(Rng::next_u32))
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.handle.node_stream(Rng::next_u64))
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        self.handle.node_stream(|stream| stream.fill_bytes(bytes));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(overrides: Vec<Override>) -> Fields {
+        Fields::new(7, overrides, Draws::default())
+    }
+
+    const LOSS: Field = Field::new("loss");
+
+    #[test]
+    fn a_field_is_constant_in_a_bucket_and_changes_between_buckets() {
+        let fields = fields(Vec::new());
+        let first = fields.read(LOSS, 3, 0);
+        assert_eq!(first, fields.read(LOSS, 3, BUCKET_NS - 1));
+        assert_ne!(first, fields.read(LOSS, 3, BUCKET_NS));
+        assert_ne!(first, fields.read(LOSS, 4, 0));
+        assert_ne!(first, fields.read(Field::new("latency"), 3, 0));
+    }
+
+    #[test]
+    fn chances_are_as_often_as_they_say() {
+        let fields = fields(Vec::new());
+        let hits = (0..100_000).filter(|key| fields.read(LOSS, *key, 0).chance(100_000)).count();
+        assert!((9_500..10_500).contains(&hits), "{hits} of 100,000 at one in ten");
+    }
+
+    #[test]
+    fn an_override_calms_one_key_for_a_while_and_nothing_else() {
+        let calm = Override {
+            field: "loss".into(),
+            key: Some(3),
+            from_ns: BUCKET_NS,
+            to_ns: 2 * BUCKET_NS,
+            set: Set::Calm,
+        };
+        let (plain, edited) = (fields(Vec::new()), fields(vec![calm]));
+        assert!(edited.read(LOSS, 3, BUCKET_NS).is_calm());
+        assert_eq!(edited.read(LOSS, 3, BUCKET_NS).range(5, 9), 5);
+        assert!(!edited.read(LOSS, 3, BUCKET_NS).chance(1_000_000));
+        for (key, at) in [(3, 0), (3, 2 * BUCKET_NS), (4, BUCKET_NS)] {
+            assert_eq!(plain.read(LOSS, key, at), edited.read(LOSS, key, at));
+        }
+    }
+
+    #[test]
+    fn a_reseeded_field_is_another_one_and_fixed_bits_are_those_bits() {
+        let with = |set| {
+            let whole = Override { field: "loss".into(), key: None, from_ns: 0, to_ns: u64::MAX, set };
+            fields(vec![whole]).read(LOSS, 1, 5)
+        };
+        assert_ne!(with(Set::Reseed(1)), with(Set::Reseed(2)));
+        assert_eq!(with(Set::Bits(42)).bits(), 42);
+    }
+
+    #[test]
+    fn every_byte_and_the_length_enter_the_hash() {
+        let bytes = [0_u8; 40];
+        let whole = hash_bytes(0, &bytes);
+        assert_ne!(whole, hash_bytes(0, &bytes[..39]));
+        for at in 0..bytes.len() {
+            let mut flipped = bytes;
+            flipped[at] ^= 1;
+            assert_ne!(whole, hash_bytes(0, &flipped), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_draw_changes_the_draw_digest() {
+        let draws = Draws::default();
+        let before = draws.digest();
+        Stream::new(1, draws.clone()).next_u64();
+        assert_ne!(before, draws.digest());
+    }
+}

@@ -1,0 +1,72 @@
+//! Timelines as data, and what can run one.
+//!
+//!   seed ──config(seed)──► config ──plan(seed, config)──► plan ──┐
+//!                                             overrides ─────────┴─► Timeline ──run──► RunReport
+//!
+//! A timeline is everything that a run depends on. Configuration and plan are derived from the seed before the
+//! run, each from its own stream; they are plain values, so one fault can be taken out and the rest stays.
+//! Campaign, replay, shrinking and exploring are written against [`Scenario`] and know no protocol.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::rng::Override;
+use crate::verdict::RunReport;
+
+/// Everything that a run is a function of.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timeline<C, P> {
+    /// Seeds fields and streams.
+    pub seed: u64,
+    /// What is run: nodes, clients, rates, timeouts.
+    pub config: C,
+    /// What goes wrong: when, what, where.
+    pub plan: P,
+    /// Edits of the fields.
+    #[serde(default)]
+    pub overrides: Vec<Override>,
+}
+
+/// How a run is watched; never what happens in it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Watch {
+    /// Keep and print the story of the run.
+    pub story: bool,
+}
+
+/// A program under test with its world and its judges.
+pub trait Scenario: Sync {
+    /// What is run.
+    type Config: Clone + Serialize + DeserializeOwned;
+    /// What goes wrong.
+    type Plan: Clone + Serialize + DeserializeOwned;
+
+    /// The configuration of `seed`, from a stream of its own.
+    fn config(&self, seed: u64) -> Self::Config;
+
+    /// The fault plan of `seed` for that configuration, from a stream of its own.
+    fn plan(&self, seed: u64, config: &Self::Config) -> Self::Plan;
+
+    /// Builds the world, runs the timeline and judges it. Returns the report, and the story when one is
+    /// wanted.
+    fn run(&self, timeline: &Timeline<Self::Config, Self::Plan>, watch: Watch) -> (RunReport, Vec<String>);
+
+    /// Plans that are one step simpler than `plan`, the most promising first; for shrinking.
+    fn simpler(&self, plan: &Self::Plan) -> Vec<Self::Plan> {
+        let _ = plan;
+        Vec::new()
+    }
+
+    /// The timeline of a bare seed.
+    fn timeline(&self, seed: u64) -> Timeline<Self::Config, Self::Plan> {
+        let config = self.config(seed);
+        let plan = self.plan(seed, &config);
+        Timeline { seed, config, plan, overrides: Vec::new() }
+    }
+
+    /// Runs a bare seed.
+    fn run_seed(&self, seed: u64) -> RunReport {
+        self.run(&self.timeline(seed), Watch::default()).0
+    }
+}

@@ -1,0 +1,313 @@
+//! Time as programs see it: each node reads the one time line through its own clock.
+//!
+//!   global time ──offset, drift──► Instant (restarts at boot, never jumps) ──► sleep, timeout, interval
+//!                              └─► wall time (may jump)
+//!
+//! Invariants: an `Instant` of one incarnation never goes back; with no drift and at the first boot it equals
+//! global time since that boot; a dropped `Sleep` takes its timer out of the queue.
+//! Not here: moving the clock (`executor.rs`).
+
+use std::future::Future;
+use std::ops::{Add, AddAssign, Sub};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+
+use crate::context;
+use crate::node::{NodeId, Owner};
+use crate::timer::{Fire, TimerKey};
+use crate::world::Handle;
+
+/// A node's own clock: rate and offset against global time.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct NodeClock {
+    /// Global time at the latest boot.
+    booted_ns: u64,
+    /// How much faster than global time it runs, in parts per million.
+    drift_ppm: i32,
+    /// Local time that had passed when the drift last changed, and when that was.
+    local_base_ns: u64,
+    global_base_ns: u64,
+    /// What wall time is ahead of global time by.
+    wall_offset_ns: i64,
+}
+
+const MILLION: i128 = 1_000_000;
+
+impl NodeClock {
+    pub(crate) fn boot(&mut self, now_ns: u64) {
+        (self.booted_ns, self.global_base_ns, self.local_base_ns) = (now_ns, now_ns, 0);
+    }
+
+    fn set_drift(&mut self, now_ns: u64, drift_ppm: i32) {
+        self.local_base_ns = self.local_ns(now_ns);
+        (self.global_base_ns, self.drift_ppm) = (now_ns, drift_ppm);
+    }
+
+    /// Local nanoseconds since boot at global `now_ns`.
+    #[inline]
+    fn local_ns(&self, now_ns: u64) -> u64 {
+        let passed = now_ns - self.global_base_ns;
+        if self.drift_ppm == 0 {
+            return self.local_base_ns + passed;
+        }
+        let scaled = i128::from(passed) * (MILLION + i128::from(self.drift_ppm)) / MILLION;
+        self.local_base_ns + u64::try_from(scaled).expect("drift is above -1,000,000 ppm")
+    }
+
+    /// The first global time at which the clock shows `local_ns`, if it goes on at this rate.
+    #[inline]
+    fn global_ns(&self, local_ns: u64) -> u64 {
+        let ahead = local_ns.saturating_sub(self.local_base_ns);
+        if self.drift_ppm == 0 {
+            return self.global_base_ns.saturating_add(ahead);
+        }
+        let rate = MILLION + i128::from(self.drift_ppm);
+        let passed = (i128::from(ahead) * MILLION + rate - 1) / rate;
+        self.global_base_ns.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX))
+    }
+}
+
+/// A point on the monotonic clock of a node's incarnation: nanoseconds since its boot.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// Now, on the caller's node.
+    ///
+    /// # Panics
+    /// Outside a run.
+    #[track_caller]
+    pub fn now() -> Self {
+        let handle = context::current();
+        Self(handle.local_ns(handle.owner().node))
+    }
+
+    /// Time since `earlier`; zero when that is later.
+    pub fn duration_since(&self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Time since this instant.
+    #[track_caller]
+    pub fn elapsed(&self) -> Duration {
+        Self::now().duration_since(*self)
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(duration)))
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, duration: Duration) {
+        *self = *self + duration;
+    }
+}
+
+impl Sub<Instant> for Instant {
+    type Output = Duration;
+    fn sub(self, earlier: Self) -> Duration {
+        self.duration_since(earlier)
+    }
+}
+
+/// Durations beyond 584 years are as good as for ever.
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Wall time on the caller's node, as a duration since the Unix epoch. A run begins on 2020-01-01.
+///
+/// # Panics
+/// Outside a run.
+#[track_caller]
+pub fn wall_now() -> Duration {
+    const START: Duration = Duration::from_secs(1_577_836_800);
+    let handle = context::current();
+    let node = handle.owner().node;
+    let nodes = handle.core.nodes.borrow();
+    let ahead = nodes[node.index()].clock.wall_offset_ns;
+    START + Duration::from_nanos(handle.now_ns().saturating_add_signed(ahead))
+}
+
+impl Handle {
+    fn local_ns(&self, node: NodeId) -> u64 {
+        self.core.nodes.borrow()[node.index()].clock.local_ns(self.now_ns())
+    }
+
+    /// From now on the node's clocks run `drift_ppm` parts per million faster than global time. Sleeps that
+    /// are under way keep the deadline that they were given.
+    ///
+    /// # Panics
+    /// At or below -1,000,000: time would stand still.
+    pub fn set_drift(&self, node: NodeId, drift_ppm: i32) {
+        assert!(drift_ppm > -1_000_000, "drift of {drift_ppm} ppm: time would stand still");
+        self.core.nodes.borrow_mut()[node.index()].clock.set_drift(self.now_ns(), drift_ppm);
+    }
+
+    /// Sets what the node's wall clock is ahead of global time by. Its `Instant` does not move.
+    pub fn set_wall_offset(&self, node: NodeId, ahead_ns: i64) {
+        self.core.nodes.borrow_mut()[node.index()].clock.wall_offset_ns = ahead_ns;
+    }
+}
+
+/// Waits for `duration` on the caller's node clock.
+///
+/// # Panics
+/// When polled first outside a run.
+pub fn sleep(duration: Duration) -> Sleep {
+    Sleep { state: SleepState::After(nanos(duration)) }
+}
+
+/// Waits until `deadline` on the caller's node clock.
+pub fn sleep_until(deadline: Instant) -> Sleep {
+    Sleep { state: SleepState::Until(deadline) }
+}
+
+/// The future of [`sleep`] and [`sleep_until`]. The wait of `sleep` begins at the first poll.
+#[derive(Debug)]
+#[must_use = "a sleep that is not awaited does not wait"]
+pub struct Sleep {
+    state: SleepState,
+}
+
+#[derive(Debug)]
+enum SleepState {
+    After(u64),
+    Until(Instant),
+    Waiting { handle: Handle, key: TimerKey, deadline_ns: u64 },
+    Done,
+}
+
+impl Sleep {
+    /// Whether the time has come and was noticed.
+    pub fn is_elapsed(&self) -> bool {
+        matches!(self.state, SleepState::Done)
+    }
+
+    fn begin(&mut self, cx: &Context<'_>) -> Poll<()> {
+        let handle = context::current();
+        let Owner { node, .. } = handle.owner();
+        let now_ns = handle.now_ns();
+        let deadline_ns = {
+            let nodes = handle.core.nodes.borrow();
+            let clock = &nodes[node.index()].clock;
+            let local_ns = match self.state {
+                SleepState::After(duration_ns) => clock.local_ns(now_ns).saturating_add(duration_ns),
+                SleepState::Until(Instant(local_ns)) => local_ns,
+                SleepState::Waiting { .. } | SleepState::Done => unreachable!("begin is called once"),
+            };
+            clock.global_ns(local_ns)
+        };
+        if deadline_ns <= now_ns {
+            self.state = SleepState::Done;
+            return Poll::Ready(());
+        }
+        let key = handle.core.timers.borrow_mut().insert(deadline_ns, Fire::Wake(cx.waker().clone()));
+        handle.note_waiting("a timer");
+        self.state = SleepState::Waiting { handle, key, deadline_ns };
+        Poll::Pending
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match &self.state {
+            SleepState::Done => Poll::Ready(()),
+            SleepState::After(_) | SleepState::Until(_) => self.begin(cx),
+            SleepState::Waiting { handle, key, deadline_ns } => {
+                if handle.now_ns() < *deadline_ns {
+                    handle.core.timers.borrow_mut().rewake(*key, cx.waker());
+                    handle.note_waiting("a timer");
+                    return Poll::Pending;
+                }
+                let cancelled = handle.core.timers.borrow_mut().cancel(*key);
+                drop(cancelled);
+                self.state = SleepState::Done;
+                Poll::Ready(())
+            }
+        }
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let SleepState::Waiting { handle, key, .. } = &self.state {
+            let cancelled = handle.core.timers.borrow_mut().cancel(*key);
+            drop(cancelled);
+        }
+    }
+}
+
+/// The time was up before the future was done.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the deadline has passed")]
+pub struct Elapsed;
+
+pin_project! {
+    /// The future of [`timeout`].
+    #[derive(Debug)]
+    #[must_use = "a future does nothing unless it is awaited"]
+    pub struct Timeout<F> {
+        #[pin]
+        future: F,
+        #[pin]
+        sleep: Sleep,
+    }
+}
+
+/// Gives `future` the time `duration` to finish. If both are due at one moment, the future wins.
+///
+/// # Errors
+/// [`Elapsed`] when the time is up; the future is dropped with the `Timeout`.
+pub fn timeout<F: Future>(duration: Duration, future: F) -> Timeout<F> {
+    Timeout { future, sleep: sleep(duration) }
+}
+
+impl<F: Future> Future for Timeout<F> {
+    type Output = Result<F::Output, Elapsed>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(value) = this.future.poll(cx) {
+            return Poll::Ready(Ok(value));
+        }
+        this.sleep.poll(cx).map(|()| Err(Elapsed))
+    }
+}
+
+/// Ticks every `period`, at once for the first time. A tick that is late does not delay the later ones; ticks
+/// that were missed altogether come at once, one after the other.
+///
+/// # Panics
+/// If `period` is zero, or outside a run.
+#[track_caller]
+pub fn interval(period: Duration) -> Interval {
+    assert!(!period.is_zero(), "an interval of zero would tick for ever in one instant");
+    Interval { period, next: Instant::now() }
+}
+
+/// See [`interval`].
+#[derive(Debug)]
+pub struct Interval {
+    period: Duration,
+    next: Instant,
+}
+
+impl Interval {
+    /// Waits for the next tick and returns when it was due.
+    pub async fn tick(&mut self) -> Instant {
+        let due = self.next;
+        sleep_until(due).await;
+        self.next += self.period;
+        due
+    }
+}

@@ -1,0 +1,460 @@
+//! The owner of one run, and the handle that everyone else holds.
+//!
+//!   World ──owns──► Core { clock, timers, ready tasks, nodes, fields, trace, devices, windows }
+//!   tasks, devices, harness ──hold──► Handle (a counted pointer to Core)
+//!
+//! Invariants: two worlds share nothing; a `RefCell` borrow ends before an await, a wake, a drop of a future
+//! or a callback; dropping the `World` drops every task, and with them the last handles.
+//! Not here: the loop (`executor.rs`).
+
+use std::any::TypeId;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use async_task::Runnable;
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use slab::Slab;
+
+use crate::context;
+use crate::device::{AnyDevice, DEVICES, Device, DeviceId};
+use crate::event::Events;
+use crate::executor::Inbox;
+use crate::node::{Node, NodeId, Owner};
+use crate::probe::Windows;
+use crate::rng::{BUCKET_NS, Draws, Field, Fields, Override, Sample, Stream, hash_name, mix};
+use crate::schedule::{Ranking, Ready, Schedule, Scheduler, TaskInfo};
+use crate::task::{Meta, TaskEntry};
+use crate::timer::{Fire, TimerKey, Timers};
+use crate::trace::{Payload, Record, Trace};
+use crate::verdict::{Category, Failure, Findings};
+
+/// How a world is set up, beside its seed.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Edits of the fields.
+    pub overrides: Vec<Override>,
+    /// Which ready task runs next.
+    pub schedule: Schedule,
+    /// Keep every record, not just the recent ones (for `replay --trace`).
+    pub keep_trace: bool,
+    /// In how many (node, bucket) of a million wakes are held back for up to 50 µs.
+    pub hold_per_million: u32,
+    /// In how many (node, bucket) of a million wakes are held back for tens of milliseconds.
+    pub long_hold_per_million: u32,
+    /// Whether a panic in a task ends the run; otherwise only the task is gone.
+    pub panic_ends_run: bool,
+    /// The run ends as `stuck` when its main task has not finished by then.
+    pub limit_ns: u64,
+    /// One task polled this often without time moving is a livelock.
+    pub polls_at_instant: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            overrides: Vec::new(),
+            schedule: Schedule::Field,
+            keep_trace: false,
+            hold_per_million: 50_000,
+            long_hold_per_million: 100,
+            panic_ends_run: true,
+            limit_ns: u64::MAX,
+            polls_at_instant: 10_000_000,
+        }
+    }
+}
+
+const WAKE_HOLD: Field = Field::new("wake hold");
+
+/// The code that runs now.
+#[derive(Copy, Clone)]
+pub(crate) struct Current {
+    pub(crate) owner: Owner,
+    /// Its place in the task list, plus one; 0 for devices and the runtime.
+    pub(crate) task: u32,
+    pub(crate) identity: u64,
+}
+
+impl Current {
+    pub(crate) const HOST: Self = Self { owner: Owner::HOST, task: 0, identity: 0 };
+}
+
+/// Everything that changes in a run.
+pub(crate) struct Core {
+    pub(crate) seed: u64,
+    pub(crate) options: Options,
+    pub(crate) now_ns: Cell<u64>,
+    pub(crate) timers: RefCell<Timers>,
+    pub(crate) ready: RefCell<Ready>,
+    pub(crate) ranking: RefCell<Ranking>,
+    /// Runnables of dead incarnations, to be dropped by the executor.
+    pub(crate) reap: RefCell<Vec<Runnable<Meta>>>,
+    pub(crate) tasks: RefCell<Slab<Option<TaskEntry>>>,
+    pub(crate) born: Cell<u64>,
+    pub(crate) nodes: RefCell<Vec<Node>>,
+    pub(crate) roles_taken: Cell<u64>,
+    pub(crate) current: Cell<Current>,
+    pub(crate) waiting: Cell<&'static str>,
+    pub(crate) draws: Draws,
+    fields: Fields,
+    pub(crate) trace: RefCell<Trace>,
+    pub(crate) events: RefCell<Events>,
+    pub(crate) windows: RefCell<Windows>,
+    pub(crate) counters: RefCell<BTreeMap<&'static str, u64>>,
+    pub(crate) findings: RefCell<Findings>,
+    /// Set when the run must end before its main task does.
+    pub(crate) ended: Cell<bool>,
+    devices: [OnceCell<(TypeId, Rc<dyn AnyDevice>)>; DEVICES],
+    inbox: Arc<Inbox>,
+}
+
+impl Core {
+    #[inline]
+    pub(crate) fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
+    }
+
+    /// A task became ready: it is queued, held back with its node, or marked to be dropped.
+    #[inline]
+    pub(crate) fn schedule(&self, runnable: Runnable<Meta>) {
+        let meta = runnable.metadata();
+        let now_ns = self.now_ns.get();
+        {
+            let mut nodes = self.nodes.borrow_mut();
+            let node = &mut nodes[meta.owner.node.index()];
+            if !node.is_live(meta.owner.incarnation) {
+                self.reap.borrow_mut().push(runnable);
+                return;
+            }
+            if meta.owner.node != NodeId::HOST && self.holds_back(node, meta.owner.node, now_ns) {
+                node.held.push(runnable);
+                return;
+            }
+        }
+        self.queue(runnable, now_ns);
+    }
+
+    #[inline]
+    pub(crate) fn queue(&self, runnable: Runnable<Meta>, now_ns: u64) {
+        let meta = runnable.metadata();
+        let info = TaskInfo { identity: meta.identity, owner: meta.owner };
+        let rank = self.ranking.borrow_mut().rank(info, now_ns);
+        self.ready.borrow_mut().push(rank, runnable);
+    }
+
+    #[inline]
+    fn holds_back(&self, node: &mut Node, id: NodeId, now_ns: u64) -> bool {
+        if node.paused {
+            return true;
+        }
+        if now_ns >= node.hold_known_until_ns {
+            self.read_hold(node, id, now_ns);
+        }
+        if node.hold_until_ns <= now_ns {
+            if node.hold_quantum_ns == 0 {
+                return false;
+            }
+            node.hold_until_ns = (now_ns / node.hold_quantum_ns + 1) * node.hold_quantum_ns;
+        }
+        if !node.release_armed {
+            node.release_armed = true;
+            self.timers.borrow_mut().insert(node.hold_until_ns, Fire::Release(id));
+        }
+        true
+    }
+
+    /// What the hold field says about this node in this bucket.
+    fn read_hold(&self, node: &mut Node, id: NodeId, now_ns: u64) {
+        node.hold_known_until_ns = WAKE_HOLD.bucket_end_ns(now_ns);
+        node.hold_quantum_ns = 0;
+        if self.options.hold_per_million == 0 && self.options.long_hold_per_million == 0 {
+            return;
+        }
+        let sample = self.fields.read(WAKE_HOLD, u64::from(id.0), now_ns);
+        if sample.split(0).chance(self.options.long_hold_per_million) {
+            node.hold_until_ns = now_ns + sample.split(1).range(5_000_000, 40_000_000);
+            *self.counters.borrow_mut().entry("wakes held for long").or_default() += 1;
+        } else if sample.split(2).chance(self.options.hold_per_million) {
+            node.hold_quantum_ns = sample.split(3).range(1_000, 50_000);
+            *self.counters.borrow_mut().entry("wakes held").or_default() += 1;
+        }
+    }
+}
+
+const _: () = assert!(BUCKET_NS > 50_000, "a held quantum ends within the next bucket");
+
+/// A cheap handle to a running world.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) core: Rc<Core>,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle").field("seed", &self.core.seed).field("now_ns", &self.now_ns()).finish()
+    }
+}
+
+impl Handle {
+    pub(crate) fn of(core: Rc<Core>) -> Self {
+        Self { core }
+    }
+
+    /// The world that runs on this thread.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[track_caller]
+    pub fn current() -> Self {
+        context::current()
+    }
+
+    /// The world that runs on this thread, if any.
+    pub fn try_current() -> Option<Self> {
+        context::try_current()
+    }
+
+    /// Global virtual time in nanoseconds since the run began.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.core.now_ns.get()
+    }
+
+    /// The seed of the run.
+    pub fn seed(&self) -> u64 {
+        self.core.seed
+    }
+
+    /// What `field` says about `key` now.
+    #[inline]
+    pub fn sample(&self, field: Field, key: u64) -> Sample {
+        self.core.fields.read(field, key, self.now_ns())
+    }
+
+    /// What `field` says about `key` in the bucket of `at_ns`.
+    #[inline]
+    pub fn sample_at(&self, field: Field, key: u64, at_ns: u64) -> Sample {
+        self.core.fields.read(field, key, at_ns)
+    }
+
+    /// What `field` says about `key`, at whatever time.
+    #[inline]
+    pub fn sample_fixed(&self, field: Field, key: u64) -> Sample {
+        self.core.fields.read_fixed(field, key, self.now_ns())
+    }
+
+    /// A stream of its own for (`name`, `key`), from its beginning.
+    pub fn stream(&self, name: &str, key: u64) -> Stream {
+        Stream::new(mix(mix(self.core.seed, hash_name(name)), key), self.core.draws.clone())
+    }
+
+    pub(crate) fn node_stream<R>(&self, draw: impl FnOnce(&mut Stream) -> R) -> R {
+        draw(&mut self.core.nodes.borrow_mut()[self.owner().node.index()].stream)
+    }
+
+    /// The world's device of type `D`, created at first use.
+    ///
+    /// # Panics
+    /// If another type of device has the same id.
+    pub fn device<D: Device>(&self) -> Rc<D> {
+        let slot = &self.core.devices[usize::from(D::ID.0)];
+        let (_, device) = slot.get_or_init(|| (TypeId::of::<D>(), Rc::new(D::new(self))));
+        device.clone().as_any().downcast().expect("a device id belongs to one type")
+    }
+
+    pub(crate) fn devices(&self) -> impl Iterator<Item = &Rc<dyn AnyDevice>> {
+        self.core.devices.iter().filter_map(|slot| slot.get().map(|(_, device)| device))
+    }
+
+    #[inline]
+    pub(crate) fn fire_device(&self, id: DeviceId, token: u64) {
+        if let Some((_, device)) = self.core.devices[usize::from(id.0)].get() {
+            device.fire(self, token);
+        }
+    }
+
+    /// Calls [`Device::fire`] with `token` at `deadline_ns` (now, when that is past).
+    #[inline]
+    pub fn at(&self, deadline_ns: u64, device: DeviceId, token: u64) -> TimerKey {
+        let deadline_ns = deadline_ns.max(self.now_ns());
+        self.core.timers.borrow_mut().insert(deadline_ns, Fire::Device(device, token))
+    }
+
+    /// Takes a timer back; false when it has fired or was cancelled before.
+    pub fn cancel(&self, key: TimerKey) -> bool {
+        let fire = self.core.timers.borrow_mut().cancel(key);
+        fire.is_some()
+    }
+
+    /// How many timers are pending.
+    pub fn pending_timers(&self) -> usize {
+        self.core.timers.borrow().len()
+    }
+
+    /// How many tasks are alive.
+    pub fn living_tasks(&self) -> usize {
+        self.core.tasks.borrow().len()
+    }
+
+    /// The incarnation whose code runs now; the host between tasks.
+    #[inline]
+    pub fn owner(&self) -> Owner {
+        self.core.current.get().owner
+    }
+
+    pub(crate) fn current_identity(&self) -> u64 {
+        self.core.current.get().identity
+    }
+
+    /// Runs `f` as if it were code of `owner`, outside any task: devices use it to act for a node.
+    pub(crate) fn acting_for<R>(&self, owner: Owner, f: impl FnOnce() -> R) -> R {
+        let before = self.core.current.replace(Current { owner, task: 0, identity: 0 });
+        let result = f();
+        self.core.current.set(before);
+        result
+    }
+
+    /// Whether that incarnation is still alive. Whatever holds a handle for a node asks this before it acts.
+    #[inline]
+    pub fn is_live(&self, owner: Owner) -> bool {
+        self.core.nodes.borrow().get(owner.node.index()).is_some_and(|n| n.is_live(owner.incarnation))
+    }
+
+    /// Appends a record on behalf of the code that runs now.
+    #[inline]
+    pub fn emit<P: Payload>(&self, payload: P) {
+        let current = self.core.current.get();
+        self.push_record(current.owner, current.task, payload);
+    }
+
+    /// Appends a record on behalf of `owner`; for devices.
+    #[inline]
+    pub fn emit_for<P: Payload>(&self, owner: Owner, payload: P) {
+        self.push_record(owner, 0, payload);
+    }
+
+    #[inline]
+    fn push_record<P: Payload>(&self, owner: Owner, task: u32, payload: P) {
+        let (aux, words) = payload.encode();
+        let Owner { node, incarnation } = owner;
+        let record = Record { time_ns: self.now_ns(), node, kind: P::KIND, task, incarnation, aux, words };
+        self.core.trace.borrow_mut().push(record);
+    }
+
+    /// Counts something for the coverage table. Not for every message: devices keep their own counters.
+    pub fn count(&self, name: &'static str, n: u64) {
+        *self.core.counters.borrow_mut().entry(name).or_default() += n;
+    }
+
+    /// Puts a failure on record, as the harness's own judgement.
+    pub fn fail(&self, category: Category, property: &str, shape: &str, evidence: String) {
+        let failure = Failure {
+            category,
+            property: property.to_owned(),
+            shape: shape.to_owned(),
+            evidence,
+            time_ns: self.now_ns(),
+            record: self.core.trace.borrow().len(),
+        };
+        self.core.findings.borrow_mut().failures.push(failure);
+    }
+
+    /// Says what the current task waits for, for the list of a run in which nothing can run any more.
+    #[inline]
+    pub fn note_waiting(&self, what: &'static str) {
+        self.core.waiting.set(what);
+    }
+
+    /// Adds a node that is not booted yet; `boot` makes its main future at every boot, and when that future
+    /// returns the process has ended.
+    pub fn add_node<F>(&self, name: &str, boot: impl Fn() -> F + 'static) -> NodeId
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let boot = Rc::new(move || -> LocalBoxFuture<'static, ()> { boot().boxed_local() });
+        let mut nodes = self.core.nodes.borrow_mut();
+        let id = NodeId(u16::try_from(nodes.len()).expect("fewer than 65,536 nodes"));
+        let stream = Stream::new(0, self.core.draws.clone());
+        nodes.push(Node::new(name.to_owned(), Some(boot), stream));
+        id
+    }
+
+    pub(crate) fn poll_shutdown(&self, owner: Owner, cx: &mut Context<'_>) -> Poll<()> {
+        let mut nodes = self.core.nodes.borrow_mut();
+        let node = &mut nodes[owner.node.index()];
+        if !node.is_live(owner.incarnation) || node.shutdown.requested {
+            return Poll::Ready(());
+        }
+        let waker = cx.waker();
+        if !node.shutdown.waiting.iter().any(|known| known.will_wake(waker)) {
+            node.shutdown.waiting.push(waker.clone());
+        }
+        self.note_waiting("shutdown request");
+        Poll::Pending
+    }
+}
+
+/// The owner of one run.
+pub struct World {
+    pub(crate) handle: Handle,
+    pub(crate) invariants: Vec<Box<dyn crate::invariant::Invariant>>,
+    pub(crate) steps: u64,
+}
+
+impl World {
+    /// A world in which nothing has happened. Everything in it follows from `seed` and `options`.
+    pub fn new(seed: u64, options: Options) -> Self {
+        let draws = Draws::default();
+        let host = {
+            let mut host = Node::new("host".to_owned(), None, Stream::new(seed, draws.clone()));
+            (host.incarnation, host.up) = (1, true);
+            host
+        };
+        let core = Core {
+            seed,
+            now_ns: Cell::new(0),
+            timers: RefCell::default(),
+            ready: RefCell::default(),
+            ranking: RefCell::new(Ranking::new(options.schedule, seed)),
+            reap: RefCell::default(),
+            tasks: RefCell::default(),
+            born: Cell::new(0),
+            nodes: RefCell::new(vec![host]),
+            roles_taken: Cell::new(0),
+            current: Cell::new(Current::HOST),
+            waiting: Cell::new(""),
+            fields: Fields::new(seed, options.overrides.clone(), draws.clone()),
+            draws,
+            trace: RefCell::new(Trace::new(options.keep_trace)),
+            events: RefCell::default(),
+            windows: RefCell::default(),
+            counters: RefCell::default(),
+            findings: RefCell::default(),
+            ended: Cell::new(false),
+            devices: Default::default(),
+            inbox: Arc::default(),
+            options,
+        };
+        Self { handle: Handle { core: Rc::new(core) }, invariants: Vec::new(), steps: 0 }
+    }
+
+    /// A handle to it.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Has `invariant` look at the trace after every step.
+    pub fn watch(&mut self, invariant: impl crate::invariant::Invariant + 'static) {
+        self.invariants.push(Box::new(invariant));
+    }
+
+    /// Uses a scheduler of the caller's own instead of the one in the options.
+    pub fn schedule_with(&mut self, scheduler: impl Scheduler + 'static) {
+        *self.handle.core.ranking.borrow_mut() = Ranking::Custom(Box::new(scheduler));
+    }
+}

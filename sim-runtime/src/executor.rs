@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use async_task::Runnable;
 
+use crate::campaign;
 use crate::context;
 use crate::device::Coverage;
 use crate::invariant::View;
@@ -81,7 +82,11 @@ impl World {
             let done = done.clone();
             handle.spawn_on(Owner::HOST, "main", 0, async move { done.set(Some(main.await)) })
         };
+        let progress = campaign::progress();
         while !main.is_finished() && !core.ended.get() {
+            if let Some(progress) = &progress {
+                progress.store(self.steps + 1, Ordering::Relaxed);
+            }
             // Tasks catch their own panics; this one is for drops of futures, devices and invariants.
             let stepped = catch_unwind(AssertUnwindSafe(|| self.step()));
             match stepped {

@@ -20,7 +20,7 @@
 //! | [`invariant`] | what is checked after every step |
 //! | [`verdict`] | what a run is found to be |
 //! | [`scenario`] | timelines as data, and what can run one |
-//! | `campaign` | one scenario under many seeds |
+//! | [`campaign`] | one scenario under many seeds |
 //!
 //! Programs use the free functions ([`spawn`], [`task()`], [`time::sleep`], [`rng()`], [`trace::emit`]), which find
 //! the running world through one thread-local slot; devices and harnesses hold a [`Handle`].
@@ -42,7 +42,7 @@ pub mod probe;
 pub mod invariant;
 pub mod verdict;
 pub mod scenario;
-// pub mod campaign;
+pub mod campaign;
 
 pub use node::{NodeId, Owner};
 pub use rng::{rng, rng_named};

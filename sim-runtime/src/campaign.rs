@@ -251,10 +251,6 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Queue {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "worker threads are the harness's, each with its own worlds"
-    )]
     fn start<S>(&self, scenario: &Arc<S>, place: usize, tell: Sender<News>)
     where
         S: Scenario + Send + Sync + 'static,

@@ -7,7 +7,7 @@
 //! | [`rng`] | seeds, fields (conditions over virtual time), streams, overrides |
 //! | [`time`] | `Instant`, `sleep`, `timeout`, `interval`, per-node clocks |
 //! | [`timer`] | which timer fires next |
-//! | [`task`] | a task's identity, `spawn`, `JoinHandle` |
+//! | [`mod@task`] | a task's identity, `spawn`, `JoinHandle` |
 //! | [`schedule`] | which ready task runs next |
 //! | [`executor`] | the loop: poll, fire, observe |
 //! | [`node`] | boot, kill, power off, restart, pause; incarnations |

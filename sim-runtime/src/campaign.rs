@@ -23,8 +23,8 @@ use crate::scenario::Scenario;
 use crate::task::payload_text;
 use crate::verdict::{Category, Failure, RunReport};
 
-/// Seeds that are being run, for handlers of signals that no process survives: 0 is none. A display only; no
-/// run reads it.
+/// Seeds that are being run, plus one; 0 is none. For handlers of signals that no process survives: a display
+/// only, no run reads it.
 static IN_FLIGHT: [AtomicU64; MOST_JOBS] = [const { AtomicU64::new(0) }; MOST_JOBS];
 
 /// The most worker threads of a campaign.
@@ -32,7 +32,7 @@ pub const MOST_JOBS: usize = 256;
 
 /// The seeds that are being run in this process right now. Safe to call from a signal handler.
 pub fn in_flight() -> impl Iterator<Item = u64> {
-    IN_FLIGHT.iter().map(|slot| slot.load(Ordering::Relaxed)).filter(|seed| *seed != 0)
+    IN_FLIGHT.iter().filter_map(|slot| slot.load(Ordering::Relaxed).checked_sub(1))
 }
 
 thread_local! {
@@ -286,7 +286,7 @@ impl Queue {
             return None;
         }
         let seed = lock(&self.seeds).next()?;
-        IN_FLIGHT[place].store(seed, Ordering::Relaxed);
+        IN_FLIGHT[place].store(seed.wrapping_add(1), Ordering::Relaxed);
         let mut places = lock(&self.places);
         if places.len() <= place {
             places.resize_with(place + 1, || None);

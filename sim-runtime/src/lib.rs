@@ -4,7 +4,7 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`rng`] | seeds, fields (conditions over virtual time), streams, overrides |
+//! | [`mod@rng`] | seeds, fields (conditions over virtual time), streams, overrides |
 //! | [`time`] | `Instant`, `sleep`, `timeout`, `interval`, per-node clocks |
 //! | [`timer`] | which timer fires next |
 //! | [`mod@task`] | a task's identity, `spawn`, `JoinHandle` |

@@ -83,33 +83,34 @@ impl World {
             handle.spawn_on(Owner::HOST, "main", 0, async move { done.set(Some(main.await)) })
         };
         let progress = campaign::progress();
-        while !main.is_finished() && !core.ended.get() {
-            if let Some(progress) = &progress {
-                progress.store(self.steps + 1, Ordering::Relaxed);
-            }
-            // Tasks catch their own panics; this one is for drops of futures, devices and invariants.
-            let stepped = catch_unwind(AssertUnwindSafe(|| self.step()));
-            match stepped {
-                Ok(Step::Ran) => {}
-                Ok(Step::Dry) => {
-                    if core.inbox().filled.load(Ordering::Acquire) {
-                        continue;
+        // Tasks catch their own panics; this one is for drops of futures, devices and invariants.
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            while !main.is_finished() && !core.ended.get() {
+                match self.step() {
+                    Step::Ran => {}
+                    Step::Dry if core.inbox().filled.load(Ordering::Acquire) => {}
+                    Step::Dry => self.end_as_stuck("nothing can run again"),
+                    Step::Limit => {
+                        core.now_ns.set(core.options.limit_ns);
+                        self.end_as_stuck("time limit");
                     }
-                    handle.fail(Category::Stuck, "nothing can run again", "dry", waiting_list(&core));
-                    core.ended.set(true);
                 }
-                Ok(Step::Limit) => {
-                    core.now_ns.set(core.options.limit_ns);
-                    handle.fail(Category::Stuck, "time limit", "limit", waiting_list(&core));
-                    core.ended.set(true);
-                }
-                Err(payload) => {
-                    handle.note_panic(payload_text(&*payload));
-                    core.ended.set(true);
+                if let Some(progress) = &progress {
+                    progress.store(self.steps, Ordering::Relaxed);
                 }
             }
+        }));
+        if let Err(payload) = ran {
+            handle.note_panic(payload_text(&*payload));
+            core.ended.set(true);
         }
         done.take()
+    }
+
+    fn end_as_stuck(&self, property: &str) {
+        let core = &self.handle.core;
+        self.handle.fail(Category::Stuck, property, "", waiting_list(core));
+        core.ended.set(true);
     }
 
     /// One turn of the loop.

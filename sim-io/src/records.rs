@@ -140,8 +140,8 @@ words! {
     FileResized = 111 { /** File id. */ file, /** New length. */ len }
 }
 words! {
-    /// An fsync of `file` began.
-    FsyncStarted = 112 { /** File id. */ file, /** When it will be done, in global virtual time. */ done_ns }
+    /// An fsync of `file` (or a sync of that folder) began.
+    FsyncStarted = 112 { /** File or folder id. */ file, /** When it will be done, in global virtual time. */ done_ns }
 }
 words! {
     /// An fsync of `file` is done: what had been written before it began is durable.
@@ -168,6 +168,22 @@ words! {
 words! {
     /// A name was created, renamed or removed; it is visible, not durable.
     NameChanged = 118 { /** Hash of the path. */ path, /** File id, 0 when removed. */ file }
+}
+words! {
+    /// What was found in `file` after the power loss `fault`.
+    FileAfterCrash = 119 { /** File id. */ file, /** Fault id. */ fault, /** Hash of all its bytes. */ payload }
+}
+words! {
+    /// An fsync of `file` (or folder) reported success and made nothing durable.
+    FsyncLied = 120 { /** File id. */ file }
+}
+words! {
+    /// A durable bit of `file` flipped at the power loss `fault`.
+    SectorRotted = 121 { /** File id. */ file, /** Fault id. */ fault, /** Which bit, from the first byte's lowest. */ bit }
+}
+words! {
+    /// A read or write of `file` failed: EIO, or ENOSPC when the disk was full.
+    FileIoFailed = 122 { /** File id. */ file, /** 1 when the disk was full. */ full }
 }
 words! {
     /// A planned fault took effect.

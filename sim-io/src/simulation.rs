@@ -1,1 +1,315 @@
-//! (to come)
+//! A whole program under test from its parts: processes, workloads, invariants, faults, a network.
+//!
+//!   Simulation ──config(seed), plan(seed)──► Timeline ──run──► World { processes, workloads, nemesis }
+//!                                                                └──► invariants after every step ──► report
+//!
+//! Processes are nodes 1 to n: they are killed, paused and parted. Workloads are the nodes after them: clients
+//! that finish, which are parted too but never go down. A run ends when the faults are over and every workload
+//! has finished; one that does not by then is `stuck`.
+//!
+//! Invariants: whatever a run needs is made anew from the factories, so that runs share nothing and may go on
+//! at once on several threads.
+//! Not here: many seeds (`sim_runtime::campaign`), protocols.
+
+use std::cell::{Cell, RefCell};
+use std::fmt::Debug;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use serde::{Deserialize, Serialize};
+use sim_runtime::invariant::{Cursor, Invariant, View};
+use sim_runtime::scenario::{Scenario, Timeline, Watch};
+use sim_runtime::sync::Notify;
+use sim_runtime::trace::{NodeDown, NodePaused, NodeUp, Record};
+use sim_runtime::verdict::{Category, Findings, RunReport};
+use sim_runtime::{Handle, NodeId, Options, World};
+
+use crate::nemesis::{self, FaultKind, Plan, PlanConfig};
+use crate::net::{Net, NetConfig};
+use crate::records::{FaultBegan, FaultEnded};
+
+type Program = Arc<dyn Fn(NodeId) -> LocalBoxFuture<'static, ()> + Send + Sync>;
+type Judge = Box<dyn Fn(&mut World) + Send + Sync>;
+
+/// A program under test. Build it, then run seeds ([`Scenario::run_seed`]) or hand it to a campaign.
+pub struct Simulation {
+    name: &'static str,
+    process: Program,
+    workload: Program,
+    judges: Vec<Judge>,
+    config: SimulationConfig,
+}
+
+/// What a [`Simulation`] is run with, as data.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SimulationConfig {
+    /// How many processes: nodes 1 to n.
+    pub processes: u16,
+    /// How many workloads: the nodes after the processes.
+    pub workloads: u16,
+    /// How harsh the links are.
+    pub network: NetConfig,
+    /// What plans are derived from.
+    pub faults: PlanConfig,
+    /// How long the workloads have after the faults are over.
+    pub grace_ms: u64,
+}
+
+/// What the main future of a process or workload may return. An error is a finding: a program that expects to
+/// fail says so by returning `()`.
+pub trait Outcome {
+    /// What went wrong.
+    fn error(self) -> Option<String>;
+}
+
+impl Outcome for () {
+    fn error(self) -> Option<String> {
+        None
+    }
+}
+
+impl<E: Debug> Outcome for Result<(), E> {
+    fn error(self) -> Option<String> {
+        self.err().map(|error| format!("{error:?}"))
+    }
+}
+
+impl Simulation {
+    /// Without processes, workloads, invariants and faults, on the default network, for 6 s.
+    pub fn new(name: &'static str) -> Self {
+        let config = SimulationConfig {
+            processes: 0,
+            workloads: 0,
+            network: NetConfig::default(),
+            faults: PlanConfig::none(),
+            grace_ms: 60_000,
+        };
+        let nothing = || -> Program { Arc::new(|_| async {}.boxed_local()) };
+        Self { name, process: nothing(), workload: nothing(), judges: Vec::new(), config }
+    }
+
+    /// Its name in reports.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// `how_many` processes under test. The factory is asked at every boot, with the node's id.
+    #[must_use]
+    pub fn processes<F>(
+        mut self,
+        how_many: u16,
+        factory: impl Fn(NodeId) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output: Outcome> + 'static,
+    {
+        self.config.processes = how_many;
+        self.process = program("a process failed", factory);
+        self
+    }
+
+    /// `how_many` workloads, which finish when their future does.
+    #[must_use]
+    pub fn workloads<F>(
+        mut self,
+        how_many: u16,
+        factory: impl Fn(NodeId) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output: Outcome> + 'static,
+    {
+        self.config.workloads = how_many;
+        self.workload = program("a workload failed", factory);
+        self
+    }
+
+    /// A property to check after every step; made anew for each run.
+    #[must_use]
+    pub fn invariant<I: Invariant + 'static>(mut self, make: impl Fn() -> I + Send + Sync + 'static) -> Self {
+        self.judges.push(Box::new(move |world| world.watch(make())));
+        self
+    }
+
+    /// What goes wrong. Numbers of nodes are filled in.
+    #[must_use]
+    pub fn faults(mut self, faults: PlanConfig) -> Self {
+        let heal_at_ms = self.config.faults.heal_at_ms;
+        self.config.faults = PlanConfig { heal_at_ms, ..faults };
+        self
+    }
+
+    /// How harsh the links are.
+    #[must_use]
+    pub fn network(mut self, network: NetConfig) -> Self {
+        self.config.network = network;
+        self
+    }
+
+    /// How long faults go on.
+    #[must_use]
+    pub fn duration(mut self, duration: Duration) -> Self {
+        self.config.faults.heal_at_ms = millis(duration);
+        self
+    }
+
+    /// How long the workloads have after that; 60 s unless said otherwise.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.config.grace_ms = millis(grace);
+        self
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The main future of a node: what the factory makes, its error as a finding.
+fn program<F>(property: &'static str, factory: impl Fn(NodeId) -> F + Send + Sync + 'static) -> Program
+where
+    F: Future<Output: Outcome> + 'static,
+{
+    Arc::new(move |id| {
+        let main = factory(id);
+        let report = move |outcome: F::Output| {
+            if let Some(error) = outcome.error() {
+                let evidence = format!("{id} returned {error}");
+                Handle::current().fail(Category::Crash, property, "error returned", evidence);
+            }
+        };
+        main.map(report).boxed_local()
+    })
+}
+
+impl Scenario for Simulation {
+    type Config = SimulationConfig;
+    type Plan = Plan;
+
+    fn config(&self, _seed: u64) -> SimulationConfig {
+        let faults = self.config.faults.clone().for_nodes(self.config.processes, self.config.workloads);
+        SimulationConfig { faults, ..self.config.clone() }
+    }
+
+    fn plan(&self, seed: u64, config: &SimulationConfig) -> Plan {
+        Plan::derive(seed, &config.faults)
+    }
+
+    fn run(&self, timeline: &Timeline<SimulationConfig, Plan>, watch: Watch) -> (RunReport, Vec<String>) {
+        let Timeline { seed, config, plan, overrides } = timeline.clone();
+        let limit_ns = plan.heal_at_ns.saturating_add(config.grace_ms.saturating_mul(1_000_000));
+        let mut world =
+            World::new(seed, Options { overrides, keep_trace: watch.story, limit_ns, ..Options::default() });
+        let story = Rc::default();
+        if watch.story {
+            world.watch(Storyteller { story: Rc::clone(&story), events: Cursor::default() });
+        }
+        self.judges.iter().for_each(|judge| judge(&mut world));
+        let handle = world.handle();
+        handle.device::<Net>().configure(config.network);
+        let working = self.add_nodes(&handle, &config);
+        world.run(async move {
+            (1..handle.node_count()).for_each(|id| handle.boot(NodeId(id)));
+            nemesis::run(plan).await;
+            working.all_finished().await;
+        });
+        let report = world.report();
+        drop(world);
+        (report, story.take())
+    }
+
+    fn simpler(&self, plan: &Plan) -> Vec<Plan> {
+        plan.simpler()
+    }
+}
+
+impl Simulation {
+    fn add_nodes(&self, world: &Handle, config: &SimulationConfig) -> Rc<Working> {
+        for id in 1..=config.processes {
+            let process = self.process.clone();
+            world.add_node(&format!("process {id}"), move || process(NodeId(id)));
+        }
+        let working = Rc::new(Working { workloads: Cell::new(config.workloads), done: Notify::new() });
+        for number in 1..=config.workloads {
+            let (workload, working) = (self.workload.clone(), working.clone());
+            let id = NodeId(config.processes + number);
+            world.add_node(&format!("workload {number}"), move || {
+                let (main, working) = (workload(id), working.clone());
+                main.map(move |()| working.one_is_done())
+            });
+        }
+        working
+    }
+}
+
+/// How many workloads have not finished.
+struct Working {
+    workloads: Cell<u16>,
+    done: Notify,
+}
+
+impl Working {
+    fn one_is_done(&self) {
+        self.workloads.set(self.workloads.get() - 1);
+        self.done.notify_one();
+    }
+
+    async fn all_finished(&self) {
+        while self.workloads.get() > 0 {
+            self.done.notified().await;
+        }
+    }
+}
+
+/// Writes down what happened, for one who reads a run: nodes, faults, and the program's own events.
+struct Storyteller {
+    story: Rc<RefCell<Vec<String>>>,
+    events: Cursor,
+}
+
+impl Invariant for Storyteller {
+    fn name(&self) -> &'static str {
+        "story"
+    }
+
+    fn observe(&mut self, view: &View<'_>, _found: &mut Findings) {
+        let mut story = self.story.borrow_mut();
+        let line = |time_ns: u64, node: NodeId, what: String| {
+            let (ms, ns) = (time_ns / 1_000_000, time_ns % 1_000_000);
+            format!("{ms:>6}.{ns:06} ms  {:<5} {what}", node.to_string())
+        };
+        for record in view.fresh() {
+            if let Some(what) = retell(record) {
+                story.push(line(record.time_ns, record.node, what));
+            }
+        }
+        for event in view.events(&mut self.events) {
+            let fields: Vec<String> =
+                event.fields().iter().map(|(name, value)| format!("{name}={value:?}")).collect();
+            story.push(line(event.time_ns, event.node, format!("{} {}", event.name, fields.join(" "))));
+        }
+    }
+}
+
+/// What a record says, if a reader of the story wants to know.
+fn retell(record: &Record) -> Option<String> {
+    if record.get::<NodeUp>().is_some() {
+        return Some(format!("is up, incarnation {}", record.incarnation));
+    }
+    if let Some(NodeDown { how, .. }) = record.get() {
+        return Some(format!("is down: {how:?}"));
+    }
+    if let Some(NodePaused { paused }) = record.get() {
+        return Some(if paused { "is paused" } else { "goes on" }.to_owned());
+    }
+    let kind = |hash| FaultKind::of_hash(hash).map_or("unknown", FaultKind::name);
+    if let Some(FaultBegan { id, kind: hash, .. }) = record.get() {
+        return Some(format!("fault {id} ({}) begins", kind(hash)));
+    }
+    let FaultEnded { id, kind: hash } = record.get()?;
+    Some(format!("fault {id} ({}) ends", kind(hash)))
+}

@@ -70,6 +70,12 @@ impl<'a> View<'a> {
         self.events.since(from).iter().filter(move |event| event.name == name)
     }
 
+    /// All `tracing` events that have come since `cursor`, which moves to the end.
+    pub fn events(&self, cursor: &mut Cursor) -> &'a [Event] {
+        let from = std::mem::replace(&mut cursor.0, self.events.len());
+        self.events.since(from)
+    }
+
     /// Global virtual time.
     #[inline]
     pub fn now_ns(&self) -> u64 {
@@ -79,6 +85,11 @@ impl<'a> View<'a> {
     /// The world's device of type `D`, to look at.
     pub fn device<D: Device>(&self) -> Rc<D> {
         self.handle.device()
+    }
+
+    /// Counts something for the coverage table; see [`Handle::count`].
+    pub fn count(&self, name: &'static str, n: u64) {
+        self.handle.count(name, n);
     }
 
     /// Whether that incarnation is alive.

@@ -37,15 +37,20 @@ pub struct TimerKey {
 
 #[derive(Copy, Clone, Debug)]
 struct HeapItem {
-    deadline_ns: u64,
-    order: u64,
+    /// The deadline above, the number of the insertion below: one comparison, and no branch to mispredict.
+    due: u128,
     slot: u32,
 }
 
 impl HeapItem {
     #[inline]
+    fn deadline_ns(&self) -> u64 {
+        (self.due >> 64) as u64
+    }
+
+    #[inline]
     fn before(&self, other: &Self) -> bool {
-        (self.deadline_ns, self.order) < (other.deadline_ns, other.order)
+        self.due < other.due
     }
 }
 
@@ -88,7 +93,7 @@ impl Timers {
                 slot
             }
         };
-        let item = HeapItem { deadline_ns, order: self.inserted, slot };
+        let item = HeapItem { due: u128::from(deadline_ns) << 64 | u128::from(self.inserted), slot };
         self.inserted += 1;
         self.heap.push(item);
         self.sift_up(position, item);
@@ -99,11 +104,11 @@ impl Timers {
     #[inline]
     pub(crate) fn pop(&mut self, limit_ns: u64) -> Option<(u64, Fire)> {
         let first = *self.heap.first()?;
-        if first.deadline_ns > limit_ns {
+        if first.deadline_ns() > limit_ns {
             return None;
         }
         let fire = self.remove(first.slot);
-        Some((first.deadline_ns, fire))
+        Some((first.deadline_ns(), fire))
     }
 
     /// Takes a timer out; `None` when it has fired or was cancelled before.
@@ -164,18 +169,7 @@ impl Timers {
 
     #[inline]
     fn sift_down(&mut self, mut position: usize, item: HeapItem) {
-        loop {
-            let first = position * CHILDREN + 1;
-            if first >= self.heap.len() {
-                break;
-            }
-            let last = (first + CHILDREN).min(self.heap.len());
-            let mut least = first;
-            for child in first + 1..last {
-                if self.heap[child].before(&self.heap[least]) {
-                    least = child;
-                }
-            }
+        while let Some(least) = self.least_child(position) {
             if !self.heap[least].before(&item) {
                 break;
             }
@@ -183,6 +177,20 @@ impl Timers {
             position = least;
         }
         self.place(position, item);
+    }
+
+    /// Which child is due first. Written without branches where all four exist: the outcome of these
+    /// comparisons is as good as random, and mispredicting them cost more than all else in here.
+    #[inline]
+    fn least_child(&self, position: usize) -> Option<usize> {
+        let first = position * CHILDREN + 1;
+        if let Some([a, b, c, d]) = self.heap.get(first..first + CHILDREN) {
+            let left = usize::from(b.before(a));
+            let right = 2 + usize::from(d.before(c));
+            let (least_left, least_right) = (a.due.min(b.due), c.due.min(d.due));
+            return Some(first + if least_right < least_left { right } else { left });
+        }
+        (first..self.heap.len()).min_by_key(|child| self.heap[*child].due)
     }
 
     /// Takes everything, for the end of a world.

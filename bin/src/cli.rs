@@ -1,0 +1,300 @@
+//! Arguments and exit statuses.
+//!
+//! | status | meaning |
+//! |---|---|
+//! | 0 | nothing was found |
+//! | 1 | a failure was found, printed with its reproduction |
+//! | 2 | arguments or input are unusable: one line says what and where |
+//! | 3 | nothing failed, but something is not a pass |
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+
+use crate::command;
+use crate::out::{Out, complain};
+use crate::raft::{Profile, Raft};
+use crate::seeds::Seeds;
+use raft_async::mutant::{Mutant, Planted};
+
+/// How a command ended.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Status {
+    /// Nothing was found.
+    Clean = 0,
+    /// A failure was found.
+    Failed = 1,
+    /// Arguments or input are unusable.
+    Unusable = 2,
+    /// Nothing failed, but something is not a pass.
+    NotAPass = 3,
+}
+
+/// Why a command could not be carried out, in one line.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// A file could not be written.
+    #[error("cannot write {0}: {1}")]
+    Write(PathBuf, io::Error),
+    /// The system refused something.
+    #[error("cannot {0}: {1}")]
+    System(&'static str, io::Error),
+}
+
+/// Deterministic simulation of a Raft cluster: many seeds, or one.
+#[derive(Parser, Debug)]
+#[command(name = "bin", version, about, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Run many seeds and say what was found, and what was never exercised.
+    Campaign(CampaignArgs),
+    /// Run one seed again: verdict, digests and, on request, its story.
+    Replay(ReplayArgs),
+}
+
+/// What shapes a run, beside its seed.
+#[derive(Args, Clone, Debug)]
+pub struct Shape {
+    /// Which kind of runs: reference.
+    #[arg(long, default_value = "reference")]
+    pub profile: Profile,
+    /// Plant this defect in every server.
+    #[arg(long, value_parser = mutant)]
+    pub mutant: Option<Mutant>,
+    /// Servers, instead of what the profile says (1 to 101).
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=101))]
+    pub nodes: Option<u16>,
+    /// Clients, instead of what the profile says (1 to 50).
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=50))]
+    pub clients: Option<u16>,
+    /// Milliseconds of virtual time with faults, instead of what the profile says (1 to 3,600,000).
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    pub duration_ms: Option<u64>,
+    /// Disks report a sync as done and keep nothing: no code can be right on them.
+    #[arg(long)]
+    pub lying_fsync: bool,
+}
+
+impl Shape {
+    /// The scenario that is meant.
+    pub fn scenario(&self) -> Raft {
+        Raft {
+            profile: self.profile,
+            planted: self.mutant.map_or(Planted::NONE, Planted::one),
+            servers: self.nodes,
+            clients: self.clients,
+            duration_ms: self.duration_ms,
+            lying_fsync: self.lying_fsync,
+        }
+    }
+
+    /// The flags that reproduce it.
+    pub fn flags(&self) -> String {
+        let mut flags = String::new();
+        let mut add = |text: String| {
+            flags.push(' ');
+            flags.push_str(&text);
+        };
+        if self.profile != Profile::default() {
+            add(format!("--profile {}", self.profile));
+        }
+        if let Some(mutant) = self.mutant {
+            add(format!("--mutant {}", mutant.name()));
+        }
+        if let Some(nodes) = self.nodes {
+            add(format!("--nodes {nodes}"));
+        }
+        if let Some(clients) = self.clients {
+            add(format!("--clients {clients}"));
+        }
+        if let Some(duration_ms) = self.duration_ms {
+            add(format!("--duration-ms {duration_ms}"));
+        }
+        if self.lying_fsync {
+            add("--lying-fsync".to_owned());
+        }
+        flags
+    }
+
+    /// The line that reproduces `seed`.
+    pub fn reproduce(&self, seed: u64) -> String {
+        format!("cargo run --release -p bin -- replay {seed}{}", self.flags())
+    }
+}
+
+fn mutant(text: &str) -> Result<Mutant, String> {
+    if !cfg!(feature = "mutants") {
+        return Err("this binary was built without the feature `mutants`".to_owned());
+    }
+    let mutant: Mutant = text.parse().map_err(|_| {
+        let names: Vec<_> = Mutant::planted().map(Mutant::name).collect();
+        format!("no such defect; there are {}", names.join(", "))
+    })?;
+    if Mutant::planted().any(|planted| planted == mutant) {
+        Ok(mutant)
+    } else {
+        Err("this defect is listed but not planted yet".to_owned())
+    }
+}
+
+/// `campaign`
+#[derive(Args, Clone, Debug)]
+pub struct CampaignArgs {
+    /// How many seeds from 1 on, or a half-open range A..B.
+    #[arg(long, default_value = "2000")]
+    pub seeds: Seeds,
+    /// What shapes the runs.
+    #[command(flatten)]
+    pub shape: Shape,
+    /// Worker threads [default: all cores].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Take the seeds from the last to the first; the result is the same.
+    #[arg(long)]
+    pub reverse: bool,
+    /// Write the result as JSON.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Print nothing but failures.
+    #[arg(long)]
+    pub quiet: bool,
+    /// How many idle runs in a million are accepted before the exit status is 3.
+    #[arg(long, default_value_t = 10_000)]
+    pub idle_allowed: u32,
+    /// Seconds of real time without a step after which a run is given up as hung.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub hung_after_s: u64,
+}
+
+/// `replay`
+#[derive(Args, Clone, Debug)]
+pub struct ReplayArgs {
+    /// The seed.
+    #[arg(value_parser = clap::value_parser!(u64).range(..1 << 63))]
+    pub seed: u64,
+    /// What shapes the run.
+    #[command(flatten)]
+    pub shape: Shape,
+    /// Print what happened, a line an event.
+    #[arg(long)]
+    pub trace: bool,
+    /// Print the timeline that the seed stands for, and do not run it.
+    #[arg(long)]
+    pub plan: bool,
+    /// Write the result as JSON.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+}
+
+/// Runs the command line. Prints; returns the exit status.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            let _ = write!(io::stdout(), "{error}");
+            return ExitCode::from(Status::Clean as u8);
+        }
+        Err(error) => {
+            complain(&one_line(&error.to_string()));
+            return ExitCode::from(Status::Unusable as u8);
+        }
+    };
+    let mut out = Out::default();
+    let ended = match &cli.command {
+        Command::Campaign(args) => command::campaign::run(args, &mut out),
+        Command::Replay(args) => command::replay::run(args, &mut out),
+    };
+    let status = ended.unwrap_or_else(|unusable| {
+        complain(&format!("error: {unusable}"));
+        Status::Unusable
+    });
+    ExitCode::from(status as u8)
+}
+
+/// The first paragraph of clap's message, in one line.
+fn one_line(message: &str) -> String {
+    let first = message.lines().take_while(|line| !line.trim().is_empty());
+    let line = first.map(str::trim).collect::<Vec<_>>().join(" ");
+    if line.starts_with("error:") { line } else { format!("error: a command is needed: campaign or replay ({line})") }
+}
+
+/// Opens a file for a result before the work begins, so that a wrong path costs nothing.
+///
+/// # Errors
+/// [`Unusable::Write`].
+#[expect(clippy::disallowed_methods, reason = "results are real files")]
+pub fn create(path: Option<&Path>) -> Result<Option<(PathBuf, File)>, Unusable> {
+    let open = |path: &Path| match File::create(path) {
+        Ok(file) => Ok((path.to_owned(), file)),
+        Err(error) => Err(Unusable::Write(path.to_owned(), error)),
+    };
+    path.map(open).transpose()
+}
+
+/// Writes a result as JSON.
+///
+/// # Errors
+/// [`Unusable::Write`]; a closed pipe is none.
+pub fn write_json(file: Option<(PathBuf, File)>, value: &serde_json::Value) -> Result<(), Unusable> {
+    let Some((path, mut file)) = file else { return Ok(()) };
+    match writeln!(file, "{value:#}") {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Unusable::Write(path, error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_refused_is_refused_in_one_line() {
+        for line in [
+            "bin",
+            "bin nothing",
+            "bin campaign --seeds 0",
+            "bin campaign --seeds 5..3",
+            "bin campaign --seeds many",
+            "bin campaign --seeds 99999999999999999999",
+            "bin campaign --jobs 0",
+            "bin campaign --mutant nobody",
+            "bin campaign --unknown",
+            "bin campaign --nodes 0",
+            "bin replay",
+            "bin replay x",
+            "bin replay 18446744073709551615",
+        ] {
+            let error = Cli::try_parse_from(line.split(' ')).expect_err(line);
+            let message = one_line(&error.to_string());
+            assert!(message.starts_with("error: ") && !message.contains('\n'), "{line}: {message}");
+            assert!(message.len() > 15, "{line}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_flags_reproduce_the_shape() {
+        let line = "bin replay 7 --mutant canary --nodes 3 --lying-fsync";
+        let Ok(Cli { command: Command::Replay(args) }) = Cli::try_parse_from(line.split(' ')) else {
+            panic!("{line} is a replay");
+        };
+        let again = args.shape.reproduce(7);
+        assert_eq!(again, "cargo run --release -p bin -- replay 7 --mutant canary --nodes 3 --lying-fsync");
+    }
+}

@@ -1,0 +1,77 @@
+//! `replay`: one seed again.
+
+use serde_json::json;
+
+use sim_runtime::scenario::{Scenario, Watch};
+use sim_runtime::verdict::Category;
+
+use crate::cli::{ReplayArgs, Status, Unusable, create, write_json};
+use crate::out::Out;
+use crate::say;
+
+/// Runs the seed, or prints what it stands for.
+///
+/// # Errors
+/// When the JSON file cannot be written.
+pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Status, Unusable> {
+    let file = create(args.json.as_deref())?;
+    let scenario = args.shape.scenario();
+    let timeline = scenario.timeline(args.seed);
+    if args.plan {
+        let text = serde_json::to_string_pretty(&timeline).expect("a timeline is plain data");
+        say!(out, "{text}");
+        return Ok(Status::Clean);
+    }
+    let (report, story) = scenario.run(&timeline, Watch { story: args.trace });
+    for line in story {
+        say!(out, "{line}");
+    }
+    let verdict = report.findings.category();
+    let first = report.findings.first();
+    say!(out, "seed {}: {verdict}", args.seed);
+    for failure in &report.findings.failures {
+        let at_ms = failure.time_ns / 1_000_000;
+        say!(out, "  {} at {at_ms} ms, record {}: {}", failure.property, failure.record, failure.evidence);
+    }
+    for (property, count) in &report.findings.premise {
+        let evidence = report.findings.premise_evidence.get(property).map_or("", String::as_str);
+        say!(out, "  premise broken {count} times: {property}: {evidence}");
+    }
+    say!(
+        out,
+        "  digest {:016x} (behaviour {:016x}, draws {:016x})",
+        report.digest(),
+        report.behaviour,
+        report.draws
+    );
+    let virtual_ms = report.virtual_ns / 1_000_000;
+    say!(out, "  {virtual_ms} ms of virtual time, {} records, {} steps", report.records, report.steps);
+    if verdict != Category::Pass {
+        say!(out, "  reproduce: {}", args.shape.reproduce(args.seed));
+    }
+    let value = json!({
+        "seed": args.seed,
+        "verdict": verdict.name(),
+        "property": first.map(|f| f.property.clone()),
+        "digest": format!("{:016x}", report.digest()),
+        "behaviour_digest": format!("{:016x}", report.behaviour),
+        "draw_digest": format!("{:016x}", report.draws),
+        "virtual_ms": virtual_ms,
+        "events": report.records,
+        "failures": report.findings.failures.iter().map(|f| json!({
+            "verdict": f.category.name(),
+            "property": f.property,
+            "fingerprint": format!("{:016x}", f.fingerprint()),
+            "evidence": f.evidence,
+            "at_ms": f.time_ns / 1_000_000,
+            "record": f.record,
+        })).collect::<Vec<_>>(),
+        "coverage": report.coverage,
+    });
+    write_json(file, &value)?;
+    Ok(match verdict {
+        Category::Pass => Status::Clean,
+        category if category.is_failure() => Status::Failed,
+        _ => Status::NotAPass,
+    })
+}

@@ -1,0 +1,103 @@
+//! What the cluster did, counted from its records; and how far it has come, for whoever waits for it.
+//!
+//! Not a judge: nothing that is counted here is right or wrong.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use oracles::records::Applied;
+use raft_async::trace::{Became, CommitAdvanced, EntryWritten, RoleKind};
+use sim_runtime::NodeId;
+use sim_runtime::invariant::{Invariant, View};
+use sim_runtime::trace::{NodeDown, NodeUp, Record};
+use sim_runtime::verdict::Findings;
+
+/// How far the cluster has come.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// The highest commit index that any server has announced.
+    commit: Cell<u64>,
+    /// What each server has applied in its present life; by node.
+    applied: RefCell<Vec<u64>>,
+}
+
+impl Progress {
+    /// Whether each of `servers` has applied all that any has committed.
+    pub(super) fn is_level(&self, servers: &[NodeId]) -> bool {
+        let applied = self.applied.borrow();
+        let of = |node: &NodeId| applied.get(node.index()).copied().unwrap_or(0);
+        servers.iter().all(|node| of(node) >= self.commit.get())
+    }
+
+    fn set_applied(&self, node: NodeId, index: u64) {
+        let mut applied = self.applied.borrow_mut();
+        if applied.len() <= node.index() {
+            applied.resize(node.index() + 1, 0);
+        }
+        applied[node.index()] = index;
+    }
+}
+
+/// Counts.
+#[derive(Debug, Default)]
+pub(super) struct Census {
+    pub(super) progress: Rc<Progress>,
+    elections: u64,
+    leaders: u64,
+    leader_changes: u64,
+    last_leader: Option<NodeId>,
+    restarts: u64,
+    entries: u64,
+    highest_term: u64,
+}
+
+impl Census {
+    fn count(&mut self, record: &Record) {
+        if let Some(became) = record.get::<Became>() {
+            self.highest_term = self.highest_term.max(became.term);
+            match became.role {
+                RoleKind::Candidate => self.elections += 1,
+                RoleKind::Leader => {
+                    self.leaders += 1;
+                    self.leader_changes += u64::from(self.last_leader.is_some_and(|last| last != record.node));
+                    self.last_leader = Some(record.node);
+                }
+                RoleKind::Follower => {}
+            }
+        } else if let Some(commit) = record.get::<CommitAdvanced>() {
+            self.progress.commit.set(self.progress.commit.get().max(commit.index));
+        } else if let Some(applied) = record.get::<Applied>() {
+            self.progress.set_applied(record.node, applied.index);
+        } else if record.get::<EntryWritten>().is_some() {
+            self.entries += 1;
+        } else if record.get::<NodeUp>().is_some() {
+            self.restarts += u64::from(record.incarnation > 1);
+        } else if record.get::<NodeDown>().is_some() {
+            self.progress.set_applied(record.node, 0);
+        }
+    }
+}
+
+impl Invariant for Census {
+    fn name(&self) -> &'static str {
+        "census"
+    }
+
+    fn observe(&mut self, view: &View<'_>, _found: &mut Findings) {
+        view.fresh().iter().for_each(|record| self.count(record));
+    }
+
+    fn finish(&mut self, view: &View<'_>, _found: &mut Findings) {
+        let counts = [
+            ("elections begun", self.elections),
+            ("leaders elected", self.leaders),
+            ("leader changes", self.leader_changes),
+            ("restarts", self.restarts),
+            ("log entries written", self.entries),
+            ("terms", self.highest_term),
+        ];
+        for (name, count) in counts {
+            view.count(name, count);
+        }
+    }
+}

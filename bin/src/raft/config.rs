@@ -1,0 +1,220 @@
+//! What is run: a cluster, its clients, its network and disks, as one value derived from a seed.
+//!
+//!   seed, profile, flags ──► Config (printed by `replay --plan`, part of every timeline)
+//!
+//! Not here: when what goes wrong (the plan, sim-io's nemesis).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use raft_async::config::Config as ServerConfig;
+use raft_async::mutant::Planted;
+use raft_async::types::ServerId;
+use serde::{Deserialize, Serialize};
+use sim_io::fs::DiskConfig;
+use sim_io::nemesis::{Aim, FaultKind, PlanConfig};
+use sim_io::net::{NetConfig, ip_of};
+use sim_runtime::NodeId;
+use sim_runtime::schedule::Schedule;
+
+/// A family of configurations.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// Five servers, three closed-loop clients, two keys, six seconds of faults: the same for every seed.
+    #[default]
+    Reference,
+}
+
+impl Profile {
+    const NAMES: [(&'static str, Self); 1] = [("reference", Self::Reference)];
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.iter().find(|(_, profile)| profile == self);
+        f.write_str(name.expect("every profile has a name").0)
+    }
+}
+
+impl FromStr for Profile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::NAMES.iter().find(|(name, _)| *name == text);
+        known.map(|(_, profile)| *profile).ok_or_else(|| {
+            let names: Vec<_> = Self::NAMES.iter().map(|(name, _)| *name).collect();
+            format!("no such profile; there are {}", names.join(", "))
+        })
+    }
+}
+
+/// The port on which servers listen.
+const SERVER_PORT: u16 = 7_000;
+
+/// Everything that a run is told beside its faults.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Which family it belongs to.
+    pub profile: Profile,
+    /// Raft servers: nodes 1 to this.
+    pub servers: u16,
+    /// Clients: the nodes after the servers.
+    pub clients: u16,
+    /// For how long faults strike and clients work.
+    pub faults_ms: u64,
+    /// A client waits up to this long between two operations.
+    pub think_max_us: u64,
+    /// After so long without an answer a client records the outcome as unknown and goes on in a new process.
+    pub operation_timeout_ms: u64,
+    /// The links.
+    pub network: NetConfig,
+    /// The disks.
+    pub disk: DiskConfig,
+    /// What every server is told; its `id`, `servers` and `dir` are filled in.
+    pub raft: RaftTimes,
+    /// The defect in every server, if any.
+    pub planted: Planted,
+    /// Which ready task runs next.
+    pub schedule: Schedule,
+    /// In how many (node, 2 ms) of a million wakes are held back by up to 50 µs.
+    pub hold_per_million: u32,
+    /// In how many (node, 2 ms) of a million they are held back for tens of milliseconds.
+    pub long_hold_per_million: u32,
+    /// Which faults there are, and how often.
+    pub faults: PlanConfig,
+}
+
+/// The part of a server's configuration that is the same for all servers of a run.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each is documented at raft_async::config::Config")]
+pub struct RaftTimes {
+    pub election_timeout_min_ms: u64,
+    pub election_timeout_max_ms: u64,
+    pub heartbeat_ms: u64,
+    pub vote_retransmit_ms: u64,
+    pub append_retransmit_ms: u64,
+    pub max_entries_per_append: usize,
+    pub max_inflight_appends: usize,
+    pub segment_bytes: u64,
+    pub step_down_after_ms: Option<u64>,
+    pub apply_delay_us: u64,
+}
+
+impl Config {
+    /// The reference profile: comparable with a well-known harness of this kind.
+    pub fn reference() -> Self {
+        let kinds = [
+            (FaultKind::Kill, 20),
+            (FaultKind::PowerOff, 25),
+            (FaultKind::Pause, 10),
+            (FaultKind::Partition, 20),
+            (FaultKind::Isolate, 10),
+            (FaultKind::CutLink, 10),
+            (FaultKind::CutOneWay, 5),
+        ];
+        let window = |name: &str| Aim::Window(name.to_owned());
+        let point = |name: &str| Aim::Point(name.to_owned());
+        let faults = PlanConfig {
+            kinds: kinds.into_iter().collect(),
+            aims: vec![
+                window("fsync in flight"),
+                window("election in progress"),
+                point("vote granted"),
+                point("append sent"),
+            ],
+            roles: vec!["leader".to_owned()],
+            ..PlanConfig::none()
+        };
+        Self {
+            profile: Profile::Reference,
+            servers: 5,
+            clients: 3,
+            faults_ms: 6_000,
+            think_max_us: 20_000,
+            operation_timeout_ms: 1_000,
+            network: NetConfig { slow_per_million: 0, ..NetConfig::default() },
+            disk: DiskConfig::default(),
+            raft: RaftTimes::of(&ServerConfig::new(ServerId(1), BTreeMap::new())),
+            planted: Planted::NONE,
+            schedule: Schedule::Field,
+            hold_per_million: 50_000,
+            long_hold_per_million: 100,
+            faults: faults.for_nodes(5, 3),
+        }
+    }
+
+    /// How long the cluster may take to recover once faults are over: twenty of the longest election timeouts, and
+    /// as long as the slowest disk and network may need to catch up.
+    pub fn grace(&self) -> Duration {
+        const CATCH_UP: Duration = Duration::from_secs(1);
+        Duration::from_millis(20 * self.raft.election_timeout_max_ms) + CATCH_UP
+    }
+
+    /// The addresses of all servers.
+    pub fn server_addresses(&self) -> BTreeMap<ServerId, SocketAddr> {
+        self.server_nodes().map(|node| (ServerId(node.0), Self::server_address(node))).collect()
+    }
+
+    /// The servers' nodes.
+    pub fn server_nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (1..=self.servers).map(NodeId)
+    }
+
+    /// Where a server listens.
+    pub fn server_address(node: NodeId) -> SocketAddr {
+        SocketAddr::new(ip_of(node), SERVER_PORT)
+    }
+
+    /// What server `node` is told.
+    pub fn server(&self, node: NodeId) -> ServerConfig {
+        let RaftTimes {
+            election_timeout_min_ms,
+            election_timeout_max_ms,
+            heartbeat_ms,
+            vote_retransmit_ms,
+            append_retransmit_ms,
+            max_entries_per_append,
+            max_inflight_appends,
+            segment_bytes,
+            step_down_after_ms,
+            apply_delay_us,
+        } = self.raft;
+        ServerConfig {
+            election_timeout_min_ms,
+            election_timeout_max_ms,
+            heartbeat_ms,
+            vote_retransmit_ms,
+            append_retransmit_ms,
+            max_entries_per_append,
+            max_inflight_appends,
+            segment_bytes,
+            step_down_after_ms,
+            apply_delay_us,
+            planted: self.planted,
+            ..ServerConfig::new(ServerId(node.0), self.server_addresses())
+        }
+    }
+}
+
+impl RaftTimes {
+    fn of(server: &ServerConfig) -> Self {
+        Self {
+            election_timeout_min_ms: server.election_timeout_min_ms,
+            election_timeout_max_ms: server.election_timeout_max_ms,
+            heartbeat_ms: server.heartbeat_ms,
+            vote_retransmit_ms: server.vote_retransmit_ms,
+            append_retransmit_ms: server.append_retransmit_ms,
+            max_entries_per_append: server.max_entries_per_append,
+            max_inflight_appends: server.max_inflight_appends,
+            segment_bytes: server.segment_bytes,
+            step_down_after_ms: server.step_down_after_ms,
+            apply_delay_us: server.apply_delay_us,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The counters of a campaign: what they are called, how the table groups them, and which were never reached.
+
+use sim_runtime::device::Coverage;
+
+/// Operations that completed.
+pub const OPERATIONS_OK: &str = "operations ok";
+/// Operations that were answered with a definite failure: a compare-and-swap that found something else.
+pub const OPERATIONS_FAILED: &str = "operations failed";
+/// Operations whose outcome the client never learned.
+pub const OPERATIONS_UNKNOWN: &str = "operations unknown";
+
+/// A part of the table: a title, and the beginnings of the names in it.
+pub type Section = (&'static str, &'static [&'static str]);
+
+/// The table, from the outside in. A counter stands in the first section that claims it.
+pub const SECTIONS: &[Section] = &[
+    ("operations", &["operations"]),
+    ("Raft", &["elections", "leader", "log ", "terms", "torn log", "votes", "frames", "servers halted"]),
+    ("processes", &["crashes", "power losses: ", "pauses", "restarts", "wakes held"]),
+    ("network faults", &["partitions", "isolations", "links cut"]),
+    ("messages", &["datagrams"]),
+    ("disks", &["file", "fsync", "folder", "disk", "power losses ", "sectors", "torn", "lost", "kept", "partial",
+        "lengths", "writes"]),
+    ("windows", &["window"]),
+    ("aiming", &["aimed", "faults"]),
+];
+
+/// Counters that say something went as it should, so that 0 is good news and no gap in the search.
+const GOOD_AT_ZERO: &[&str] = &[
+    "aimed faults never fired",
+    "faults that found nothing to do",
+    "frames rejected",
+    "servers halted",
+    "fsyncs failed",
+    "disk io errors",
+    "writes to a full disk",
+    "sectors: rotten",
+    "fsyncs that lied",
+    "datagrams dropped by a full buffer",
+];
+
+/// Counters that were on and never reached: each is a gap in what was exercised.
+pub fn unreached(coverage: &Coverage) -> Vec<String> {
+    let zero = coverage.iter().filter(|(name, count)| *count == 0 && !GOOD_AT_ZERO.contains(name));
+    zero.map(|(name, _)| name.to_owned()).collect()
+}
+
+/// The counters by section, in the order of the table; what no section claims comes last.
+pub fn by_section(coverage: &Coverage) -> Vec<(&'static str, Vec<(&str, u64)>)> {
+    let section_of = |name: &str| {
+        let claims = |(_, prefixes): &Section| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        SECTIONS.iter().position(claims).unwrap_or(SECTIONS.len())
+    };
+    let titles = SECTIONS.iter().map(|(title, _)| *title).chain(["other"]);
+    let sections = titles.enumerate().map(|(at, title)| {
+        let rows = coverage.iter().filter(|(name, _)| section_of(name) == at);
+        (title, rows.collect::<Vec<_>>())
+    });
+    sections.filter(|(_, rows)| !rows.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_is_on_and_zero_is_unreached_and_one_that_is_off_is_not() {
+        let mut coverage = Coverage::default();
+        coverage.add("partitions", 0);
+        coverage.add("pauses", 3);
+        coverage.add("frames rejected", 0);
+        assert_eq!(unreached(&coverage), ["partitions"]);
+    }
+
+    #[test]
+    fn every_counter_stands_in_one_section() {
+        let mut coverage = Coverage::default();
+        for name in ["operations ok", "torn writes", "torn log tail cut", "power losses: all", "something new"] {
+            coverage.add(name, 1);
+        }
+        let sections = by_section(&coverage);
+        assert_eq!(sections.iter().map(|(_, rows)| rows.len()).sum::<usize>(), 5);
+        assert_eq!(sections.last(), Some(&("other", vec![("something new", 1)])));
+    }
+}

@@ -1,0 +1,206 @@
+//! Raft as a scenario: a cluster with clients in a world with faults, judged by all oracles.
+//!
+//!   Timeline ──► World { servers, clients, network, disks, Judge } ──► phases ──► report
+//!
+//! Phases: *work* (faults strike, clients operate) until everything is healed; *finish* (clients end what is
+//! pending and read every key afresh); *settle* (servers apply all that is committed); then the last judgement.
+//!
+//! Not here: the properties (crate `oracles`), the faults (sim-io's nemesis), many seeds (`sim_runtime::campaign`).
+
+pub mod config;
+pub mod coverage;
+mod clients;
+mod census;
+mod story;
+
+pub use config::{Config, Profile};
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use oracles::records::{Healed, Quiesced, Settled};
+use oracles::{Judge, JudgeConfig, Recorder, Witness};
+use raft_async::{Halt, Kv, Planted, Sessions};
+use sim_io::fs::Disks;
+use sim_io::nemesis::{self, Plan};
+use sim_io::net::Net;
+use sim_runtime::scenario::{Scenario, Timeline, Watch};
+use sim_runtime::sync::{Notify, watch};
+use sim_runtime::time::{Instant, sleep, timeout};
+use sim_runtime::verdict::RunReport;
+use sim_runtime::{Handle, NodeId, Options, World};
+
+use census::{Census, Progress};
+use clients::{Board, Phase};
+use story::Story;
+
+/// Raft under a profile, with what the command line says otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct Raft {
+    /// The family of configurations.
+    pub profile: Profile,
+    /// The defect in every server.
+    pub planted: Planted,
+    /// How many servers, when not as the profile says.
+    pub servers: Option<u16>,
+    /// How many clients, when not as the profile says.
+    pub clients: Option<u16>,
+    /// How long faults strike, when not as the profile says.
+    pub duration_ms: Option<u64>,
+    /// Whether syncs keep nothing.
+    pub lying_fsync: bool,
+}
+
+impl Scenario for Raft {
+    type Config = Config;
+    type Plan = Plan;
+
+    fn config(&self, _seed: u64) -> Config {
+        let mut config = match self.profile {
+            Profile::Reference => Config::reference(),
+        };
+        config.servers = self.servers.unwrap_or(config.servers);
+        config.clients = self.clients.unwrap_or(config.clients);
+        config.faults_ms = self.duration_ms.unwrap_or(config.faults_ms);
+        config.disk.lying_fsync = self.lying_fsync;
+        config.planted = self.planted;
+        config.faults = config.faults.clone().for_nodes(config.servers, config.clients);
+        config.faults.heal_at_ms = config.faults_ms;
+        config
+    }
+
+    fn plan(&self, seed: u64, config: &Config) -> Plan {
+        Plan::derive(seed, &config.faults)
+    }
+
+    fn simpler(&self, plan: &Plan) -> Vec<Plan> {
+        plan.simpler()
+    }
+
+    fn run(&self, timeline: &Timeline<Config, Plan>, watch: Watch) -> (RunReport, Vec<String>) {
+        let config = Rc::new(timeline.config.clone());
+        let mut world = World::new(timeline.seed, options(timeline, watch));
+        let handle = world.handle();
+        handle.device::<Net>().configure(config.network);
+        handle.device::<Disks>().configure(config.disk.clone());
+
+        let recorder = Recorder::new();
+        let (tell_phase, phase) = watch::channel(Phase::Work);
+        let board = Board {
+            recorder: recorder.clone(),
+            phase,
+            finished: Rc::new(Cell::new(0)),
+            one_finished: Notify::new(),
+        };
+        let servers = add_servers(&handle, &config);
+        let clients = add_clients(&handle, &config, &board);
+
+        let mut judging = JudgeConfig::new(servers.clone(), "/raft");
+        judging.clients = Some(recorder);
+        world.watch(Judge::new(judging));
+        let census = Census::default();
+        let progress = census.progress.clone();
+        world.watch(census);
+        let story = watch.story.then(Story::default);
+        if let Some(story) = &story {
+            world.watch(story.clone());
+        }
+
+        let (plan, director) = (timeline.plan.clone(), Director { config, board, tell_phase, progress, servers, clients });
+        world.run(async move { director.run(plan).await });
+        let report = world.report();
+        (report, story.map(Story::into_lines).unwrap_or_default())
+    }
+}
+
+fn options(timeline: &Timeline<Config, Plan>, watch: Watch) -> Options {
+    let config = &timeline.config;
+    Options {
+        overrides: timeline.overrides.clone(),
+        schedule: config.schedule,
+        keep_trace: watch.story,
+        hold_per_million: config.hold_per_million,
+        long_hold_per_million: config.long_hold_per_million,
+        ..Options::default()
+    }
+}
+
+fn add_servers(handle: &Handle, config: &Rc<Config>) -> Vec<NodeId> {
+    let add = |node: NodeId| {
+        let server = config.server(node);
+        let world = handle.clone();
+        let id = handle.add_node(&format!("server {}", node.0), move || {
+            let (server, world) = (server.clone(), world.clone());
+            let sessions = Sessions::new(Witness::of(Kv::default()), server.planted);
+            async move {
+                let halt = raft_async::run(server, Witness::of(sessions)).await;
+                if !matches!(halt, Halt::Shutdown) {
+                    world.count("servers halted", 1);
+                }
+            }
+        });
+        assert_eq!(id, node, "servers are the first nodes");
+        id
+    };
+    config.server_nodes().map(add).collect()
+}
+
+fn add_clients(handle: &Handle, config: &Rc<Config>, board: &Board) -> Vec<NodeId> {
+    let add = |n| {
+        let (config, board) = (config.clone(), board.clone());
+        let node = clients::client_node(&config, n);
+        let id = handle.add_node(&format!("client {n}"), move || clients::run(config.clone(), board.clone()));
+        assert_eq!(id, node, "clients come after the servers");
+        id
+    };
+    (1..=config.clients).map(add).collect()
+}
+
+/// Beyond the grace, so that what comes too late is seen to come late.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Leads a run through its phases.
+struct Director {
+    config: Rc<Config>,
+    board: Board,
+    tell_phase: watch::Sender<Phase>,
+    progress: Rc<Progress>,
+    servers: Vec<NodeId>,
+    clients: Vec<NodeId>,
+}
+
+impl Director {
+    async fn run(self, plan: Plan) {
+        let world = Handle::current();
+        self.servers.iter().chain(&self.clients).for_each(|node| world.boot(*node));
+        nemesis::run(plan).await;
+
+        let grace = self.config.grace();
+        world.emit(Healed { grace_ns: u64::try_from(grace.as_nanos()).expect("a grace of less than 584 years") });
+        self.tell_phase.send(Phase::Finish { give_up: Instant::now() + grace + PATIENCE });
+        let all_finished = timeout(grace + PATIENCE * 2, self.clients_finish()).await;
+        world.emit(Quiesced {});
+        if all_finished.is_ok() {
+            self.servers_settle(grace).await;
+        }
+        world.emit(Settled {});
+        // The judgement belongs to a step of its own.
+        sleep(Duration::from_millis(1)).await;
+    }
+
+    async fn clients_finish(&self) {
+        while usize::from(self.board.finished.get()) < self.clients.len() {
+            self.board.one_finished.notified().await;
+        }
+    }
+
+    /// Gives the servers up to `grace` to apply what is committed.
+    async fn servers_settle(&self, grace: Duration) {
+        const GLANCE: Duration = Duration::from_millis(20);
+        let deadline = Instant::now() + grace;
+        while !self.progress.is_level(&self.servers) && Instant::now() < deadline {
+            sleep(GLANCE).await;
+        }
+    }
+}

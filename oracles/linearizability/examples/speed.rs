@@ -1,0 +1,83 @@
+//! How fast a history is judged: `cargo run --release -p linearizability --example speed`.
+//!
+//! Histories like the simulator's (two keys, a register and a list, each with its mix) and longer ones. Times are
+//! the best of several rounds over many seeds, so they say what the code costs, not what the machine was doing.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::{Mix, Mixed, Rng, Shape, generate};
+use linearizability::models::kv::{Input, Output};
+use linearizability::{History, Options, Verdict, check};
+
+fn main() {
+    println!("{:<44} {:>12} {:>12} {:>12}", "history", "mean µs", "worst µs", "ns per op");
+    for (clients, ops) in [(3, 400), (3, 800), (5, 1_500)] {
+        for (name, mix) in [("register", Mix::REGISTER), ("list", Mix::LIST), ("everything", Mix::ALL)] {
+            for (lies, lie) in [(0, "true"), (2_000, "with lies")] {
+                let shape = Shape {
+                    ops,
+                    clients,
+                    keys: 2,
+                    unique: true,
+                    unknown_per_million: 16_000,
+                    failed_per_million: 0,
+                    lies_per_million: lies,
+                };
+                row(
+                    &format!("{ops} ops, {clients} clients, {name}, {lie}"),
+                    Mixed(Mix { ..mix }),
+                    shape,
+                    200,
+                );
+            }
+        }
+    }
+    for ops in [20_000] {
+        for (name, mix) in [("register", Mix::REGISTER), ("list", Mix::LIST)] {
+            let shape = Shape {
+                ops,
+                clients: 5,
+                keys: if name == "list" { ops as u64 / 2_000 } else { 1 },
+                unique: true,
+                unknown_per_million: 16_000,
+                failed_per_million: 0,
+                lies_per_million: 0,
+            };
+            row(&format!("{ops} ops, 5 clients, {name}, true"), Mixed(Mix { ..mix }), shape, 3);
+        }
+    }
+}
+
+fn row(name: &str, spec: Mixed, shape: Shape, seeds: u64) {
+    let (mut total, mut worst, mut undecided, mut illegal, mut unknown) = (0, 0, 0, 0, 0);
+    for seed in 0..seeds {
+        let history = generate(&spec, shape, &mut Rng(seed));
+        unknown +=
+            history.operations().iter().filter(|op| op.outcome == linearizability::Outcome::Unknown).count();
+        let best = (0..3).map(|_| judge(&spec, &history)).min().expect("three rounds");
+        total += best;
+        worst = worst.max(best);
+        match check(&spec, &history, &Options::default()) {
+            Verdict::Linearizable(_) => {}
+            Verdict::Violation(_) => illegal += 1,
+            Verdict::Undecided(_) => undecided += 1,
+        }
+    }
+    let mean = total / u128::from(seeds);
+    let (mean_us, worst_us) = (mean as f64 / 1e3, worst as f64 / 1e3);
+    let per_op = mean as usize / shape.ops;
+    print!("{name:<44} {mean_us:>12.1} {worst_us:>12.1} {per_op:>12}");
+    let unknown = 100.0 * unknown as f64 / (shape.ops as f64 * seeds as f64);
+    println!("   {unknown:.1} % unknown, {illegal} illegal, {undecided} undecided of {seeds}");
+}
+
+#[expect(clippy::disallowed_methods, reason = "it measures the checker, not a simulation")]
+fn judge(spec: &Mixed, history: &History<u64, Input, Output>) -> u128 {
+    let begun = Instant::now();
+    black_box(check(spec, black_box(history), &Options::default()));
+    begun.elapsed().as_nanos()
+}

@@ -1,0 +1,100 @@
+//! Explain: a violation in sentences that a tired engineer can follow.
+//!
+//! ```text
+//!   put#12(7), begun at 10 ms, was done at 20 ms. put#50(8), begun at 95 ms after put#12 was done, was done at
+//!   100 ms. get#66, begun at 130 ms after put#50 was done, saw 7 at 140 ms. No order of these agrees with that.
+//! ```
+//!
+//! Invariants: names are `verb#id`, ids are positions in the history; times are the recorder's, else event indices.
+//! Not here: which operations matter (`evidence.rs`).
+
+use crate::evidence::Evidence;
+use crate::history::{History, Moment, OpId, Operation, Outcome};
+use crate::spec::Spec;
+
+/// More sentences than this are not read.
+const SENTENCES: usize = 8;
+
+/// The culprits, or, where there are none, the last operations of the window, one sentence each.
+pub fn explain<K, S: Spec>(
+    spec: &S,
+    history: &History<K, S::Input, S::Output>,
+    evidence: &Evidence,
+) -> String {
+    let small = evidence.operations.len() <= SENTENCES / 2;
+    let told = if small || evidence.culprits.is_empty() { &evidence.operations } else { &evidence.culprits };
+    let told = &told[told.len().saturating_sub(SENTENCES)..];
+    let teller = Teller { spec, history };
+    let mut sentences: Vec<String> = (0..told.len()).map(|at| teller.sentence(told, at)).collect();
+    let rest = evidence.operations.len() - told.len();
+    sentences.push(match (told.len(), rest) {
+        (1, 0) => "Nothing can explain that answer.".to_owned(),
+        (_, 0) => "No order of these operations explains every answer.".to_owned(),
+        (_, rest) => {
+            format!("With {rest} more operations that belong to it, no order explains every answer.")
+        }
+    });
+    sentences.push(format!(
+        "Everything that was done before {} {} can be explained.",
+        teller.name(evidence.last),
+        teller.operation(evidence.last).returned.map_or_else(String::new, |at| format!("({})", at_time(at))),
+    ));
+    sentences.join(" ")
+}
+
+struct Teller<'a, K, S: Spec> {
+    spec: &'a S,
+    history: &'a History<K, S::Input, S::Output>,
+}
+
+impl<K, S: Spec> Teller<'_, K, S> {
+    fn operation(&self, id: OpId) -> &Operation<K, S::Input, S::Output> {
+        &self.history.operations()[id.0 as usize]
+    }
+
+    fn name(&self, id: OpId) -> String {
+        let phrase = self.spec.phrase(&self.operation(id).input, None);
+        format!("{}{id}", phrase.verb)
+    }
+
+    /// What operation `told[at]` did, and after which of the others it began.
+    fn sentence(&self, told: &[OpId], at: usize) -> String {
+        let id = told[at];
+        let operation = self.operation(id);
+        let output = match &operation.outcome {
+            Outcome::Ok(output) => Some(output),
+            Outcome::Failed | Outcome::Unknown => None,
+        };
+        let phrase = self.spec.phrase(&operation.input, output);
+        let argument = match phrase.argument.as_str() {
+            "" => String::new(),
+            argument => format!("({argument})"),
+        };
+        let done_before = told.iter().filter(|other| self.precedes(**other, id));
+        let after = done_before.max_by_key(|other| self.operation(**other).returned.map(|at| at.event));
+        let after = after.map_or_else(String::new, |other| format!(" after {} was done", self.name(*other)));
+        let outcome = match (operation.returned, output, phrase.saw) {
+            (Some(at), Some(_), Some(saw)) => format!("saw {saw}, done {}", at_time(at)),
+            (Some(at), Some(_), None) => format!("was done {}", at_time(at)),
+            _ => "never answered".to_owned(),
+        };
+        format!("{}{id}{argument}, begun {}{after}, {outcome}.", phrase.verb, at_time(operation.invoked))
+    }
+
+    fn precedes(&self, first: OpId, second: OpId) -> bool {
+        let first = self.operation(first);
+        let done = first.returned.filter(|_| matches!(first.outcome, Outcome::Ok(_)));
+        done.is_some_and(|done| done.event < self.operation(second).invoked.event)
+    }
+}
+
+/// `at 90 ms`, `at 90.25 ms`, `at event 17`.
+fn at_time(moment: Moment) -> String {
+    let Some(ns) = moment.time_ns else { return format!("at event {}", moment.event) };
+    let (ms, below) = (ns / 1_000_000, ns % 1_000_000);
+    let decimals = format!("{below:06}");
+    match decimals.trim_end_matches('0') {
+        "" => format!("at {ms} ms"),
+        decimals => format!("at {ms}.{decimals} ms"),
+    }
+}

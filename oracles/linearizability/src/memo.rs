@@ -1,0 +1,112 @@
+//! Memo: where a search has been, so that it goes nowhere twice.
+//!
+//! ```text
+//!   configuration = (event, state, placed)      what can be done from here on depends on this
+//!        └─► antichain of used sets             and on how many of each class of unknown operations are left
+//! ```
+//!
+//! Who used fewer unknown operations can do all that who used more can, so of two ways to a configuration the one
+//! that used no more is enough; ways that cannot be compared are all kept.
+//!
+//! Invariants: the memory of a configuration does not depend on the length of the history, only on the operations
+//! in flight; used sets are interned, and there are no more of them than moves with unknown operations.
+//! Not here: which configurations there are (`moves.rs`).
+
+use crate::bits::Bits;
+use crate::intern::{Interner, Key, mix};
+use crate::schedule::NONE;
+use crate::spec::StateId;
+
+/// Where two orders can do the same from here on, but for the unknown operations used.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Configuration<B> {
+    /// The next return that must be accounted for.
+    pub event: u32,
+    pub state: StateId,
+    /// Open operations that are already in the order.
+    pub placed: B,
+}
+
+impl<B: Bits> Key for Configuration<B> {
+    fn digest(&self) -> u64 {
+        self.placed.fold(mix(0, u64::from(self.event) << 32 | u64::from(self.state)))
+    }
+}
+
+/// Configurations seen, each with the sets of unknown operations used on the ways to it.
+pub struct Memo<B> {
+    configurations: Interner<Configuration<B>>,
+    /// By configuration: a list of sets, none of which is at most one that came before it.
+    heads: Vec<Link>,
+    links: Vec<Link>,
+}
+
+#[derive(Clone, Copy)]
+struct Link {
+    used: u32,
+    next: u32,
+}
+
+impl<B: Bits> Memo<B> {
+    pub fn with_capacity(configurations: usize) -> Self {
+        let heads = Vec::with_capacity(configurations);
+        Memo { configurations: Interner::with_capacity(configurations), heads, links: Vec::new() }
+    }
+
+    /// Whether nobody got to this configuration with at most these used. Remembers it. O(sets kept here × classes).
+    pub fn is_news(&mut self, at: &Configuration<B>, used: u32, sets: &UsedSets) -> bool {
+        let id = self.configurations.intern(at.clone()) as usize;
+        if id == self.heads.len() {
+            self.heads.push(Link { used, next: NONE });
+            return true;
+        }
+        if self.sets_at(id).any(|known| sets.is_at_most(known, used)) {
+            return false;
+        }
+        let old = self.heads[id];
+        // One that is dominated by the new set need not be kept.
+        let next = if sets.is_at_most(used, old.used) {
+            old.next
+        } else {
+            self.links.push(old);
+            self.links.len() as u32 - 1
+        };
+        self.heads[id] = Link { used, next };
+        true
+    }
+
+    fn sets_at(&self, id: usize) -> impl Iterator<Item = u32> {
+        let next = |link: &Link| (link.next != NONE).then(|| self.links[link.next as usize]);
+        std::iter::successors(Some(self.heads[id]), next).map(|link| link.used)
+    }
+}
+
+/// How many of each class were used, interned.
+pub struct UsedSets {
+    sets: Interner<Box<[u32]>>,
+}
+
+impl UsedSets {
+    pub const NONE_USED: u32 = 0;
+
+    pub fn new(classes: usize) -> Self {
+        let mut sets = Interner::with_capacity(0);
+        sets.intern(vec![0; classes].into_boxed_slice());
+        UsedSets { sets }
+    }
+
+    pub fn count(&self, set: u32, class: u32) -> u32 {
+        self.sets.key(set)[class as usize]
+    }
+
+    pub fn with_one_more(&mut self, set: u32, class: u32) -> u32 {
+        let mut counts = self.sets.key(set).clone();
+        counts[class as usize] += 1;
+        self.sets.intern(counts)
+    }
+
+    fn is_at_most(&self, set: u32, other: u32) -> bool {
+        set == other
+            || self.sets.key(set).iter().zip(self.sets.key(other)).all(|(ours, theirs)| ours <= theirs)
+    }
+}

@@ -1,0 +1,396 @@
+//! The judge: reads each record once, keeps the shadow, and asks every oracle that the record concerns.
+//!
+//! ```text
+//!   records ──► Event ──┬─► oracles that look at what was (leader append-only, monotonicity)
+//!                       ├─► shadow
+//!                       └─► oracles that look at what is (all others)
+//! ```
+//!
+//! Which oracle hears of what, and in which order, is written down here and nowhere else.
+//!
+//! Invariants: O(1) amortised for a record; records of a step are judged in their order, disks after the step.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use linearizability::Verdict;
+use raft_async::trace::{AppendAnswered, EntryAppended, RoleKind};
+use sim_runtime::NodeId;
+use sim_runtime::invariant::{Invariant, View};
+use sim_runtime::trace::{Down, NodeDown, Record};
+use sim_runtime::verdict::{Category, Findings};
+
+use crate::clients::Recorder;
+use crate::durability::Durability;
+use crate::election_safety::{ElectionSafety, Sign};
+use crate::event::Event;
+use crate::exactly_once::ExactlyOnce;
+use crate::executions::Executions;
+use crate::fidelity::{Fidelity, Sweeps};
+use crate::leader_completeness::{How, LeaderCompleteness};
+use crate::liveness::Liveness;
+use crate::log_tree::Prefix;
+use crate::monotonicity::Monotonicity;
+use crate::property::{Names, Property, Report};
+use crate::records::{Acknowledged, Applied, Executed, Invoked};
+use crate::shadow::{Appended, Cluster, HardState};
+use crate::state_machine_safety::StateMachineSafety;
+use crate::truth::{DiskTruth, Truth};
+use crate::{leader_append_only, log_matching, premises};
+
+/// What a judge has to know beforehand.
+#[derive(Clone, Debug)]
+pub struct JudgeConfig {
+    /// The servers.
+    pub servers: Vec<NodeId>,
+    /// The directory in which each server keeps its files, on its own disk.
+    pub dir: PathBuf,
+    /// The clients' book, if there are clients: it is judged at the end.
+    pub clients: Option<Recorder>,
+    /// How hard to try for linearizability.
+    pub linearizability: linearizability::Options,
+    /// When disks are decoded.
+    pub sweeps: Sweeps,
+    /// Whether a server may refuse to go on: right where disks fail and rot.
+    pub halts_allowed: bool,
+    /// Names of properties and premises that are switched off.
+    pub disabled: BTreeSet<&'static str>,
+}
+
+impl JudgeConfig {
+    /// For these servers, with everything switched on.
+    pub fn new(servers: Vec<NodeId>, dir: impl Into<PathBuf>) -> Self {
+        Self {
+            servers,
+            dir: dir.into(),
+            clients: None,
+            linearizability: linearizability::Options::default(),
+            sweeps: Sweeps { elections: false, crashes: false, restarts: true, end: true },
+            halts_allowed: false,
+            disabled: BTreeSet::new(),
+        }
+    }
+}
+
+/// All oracles of a run.
+#[derive(Debug)]
+pub struct Judge {
+    dir: PathBuf,
+    clients: Option<Recorder>,
+    options: linearizability::Options,
+    off: Names,
+    cluster: Cluster,
+    executions: Vec<Executions>,
+    /// What any server has ever carried out.
+    executed: Executions,
+    election_safety: ElectionSafety,
+    leader_completeness: LeaderCompleteness,
+    state_machine_safety: StateMachineSafety,
+    monotonicity: Monotonicity,
+    durability: Durability,
+    exactly_once: ExactlyOnce,
+    liveness: Liveness,
+    fidelity: Fidelity,
+    acknowledged: u64,
+}
+
+impl Judge {
+    /// A judge for a run that is about to begin.
+    ///
+    /// # Panics
+    /// If `disabled` has a name that no oracle has.
+    pub fn new(config: JudgeConfig) -> Self {
+        let servers = config.servers.len();
+        Self {
+            dir: config.dir,
+            clients: config.clients,
+            options: config.linearizability,
+            off: Names::of(&config.disabled),
+            cluster: Cluster::new(&config.servers),
+            executions: (0..servers).map(|_| Executions::default()).collect(),
+            executed: Executions::default(),
+            election_safety: ElectionSafety::default(),
+            leader_completeness: LeaderCompleteness::default(),
+            state_machine_safety: StateMachineSafety::default(),
+            monotonicity: Monotonicity::new(servers),
+            durability: Durability::default(),
+            exactly_once: ExactlyOnce::default(),
+            liveness: Liveness::new(servers, config.halts_allowed),
+            fidelity: Fidelity::new(config.sweeps),
+            acknowledged: 0,
+        }
+    }
+
+    /// Judges the records of one step.
+    pub fn step(&mut self, records: &[Record], truth: &impl Truth, found: &mut Findings) {
+        let mut report = Report::new(found, self.off);
+        for record in records {
+            if let Some(event) = Event::of(record) {
+                self.hear(record, event, truth, &mut report);
+            }
+        }
+        self.fidelity.step_ends(&self.cluster, truth, &mut report);
+    }
+
+    /// Judges what can only be judged at the end.
+    pub fn end(&mut self, truth: &impl Truth, found: &mut Findings) {
+        let mut report = Report::new(found, self.off);
+        self.fidelity.run_ends(&self.cluster, truth, &mut report);
+        let Some(clients) = &self.clients else { return };
+        match clients.judge(&self.options) {
+            Verdict::Linearizable(_) => {}
+            Verdict::Violation(violation) => {
+                let evidence = || format!("key {}: {}", violation.key, violation.explanation);
+                let shape = "no order of the operations explains the answers";
+                report.failure(Category::Linearizability, Property::Linearizability, shape, evidence);
+            }
+            Verdict::Undecided(keys) => {
+                let evidence = || format!("the budget ended before keys {keys:?} were decided");
+                let shape = "the budget ended";
+                report.failure(Category::Undecided, Property::Linearizability, shape, evidence);
+            }
+        }
+        if self.acknowledged == 0 {
+            report.idle(format!("{} operations were begun, none completed", clients.len()));
+        }
+    }
+
+    fn hear(&mut self, record: &Record, event: Event, truth: &impl Truth, report: &mut Report<'_>) {
+        match event {
+            Event::Invoked(invoked) => return self.invoked(record, &invoked),
+            Event::Acknowledged(told) => return self.acknowledged(record, &told, report),
+            Event::Unknown(call) => {
+                let (session, sequence) = (call.session, call.sequence);
+                return self.liveness.gave_up(record.node, record.time_ns, session, sequence, report);
+            }
+            Event::Healed(healed) => return self.liveness.healed(record.time_ns, healed.grace_ns),
+            Event::Quiesced(_) => return self.liveness.quiesced(),
+            Event::Settled(_) => return self.settled(record, report),
+            _ => {}
+        }
+        if let Some(at) = self.cluster.place(record.node) {
+            self.hear_server(at, record, event, truth, report);
+        }
+    }
+
+    #[inline]
+    fn hear_server(
+        &mut self,
+        at: usize,
+        record: &Record,
+        event: Event,
+        truth: &impl Truth,
+        report: &mut Report<'_>,
+    ) {
+        let node = record.node;
+        match event {
+            Event::NodeUp(_) => {
+                self.cluster.booted(at, record.incarnation);
+                self.executions[at].clear();
+                self.liveness.booted(at);
+            }
+            Event::NodeDown(NodeDown { how, .. }) => self.went_down(at, how),
+            Event::FsyncDone(_) | Event::DirSynced(_) => self.synced(at, truth, report),
+            Event::FileResized(resized) => self.cluster.file_resized(at, &resized),
+            Event::NameChanged(changed) => {
+                if changed.file == 0 {
+                    self.cluster.file_removed(at, truth);
+                }
+            }
+            Event::Became(became) => {
+                let server = self.cluster.server_mut(at);
+                server.role = became.role;
+                server.hard.term = became.term;
+                if became.role == RoleKind::Leader {
+                    let owner = record.owner();
+                    self.election_safety.leads(owner, became.term, Sign::Elected, report);
+                    self.fidelity.elected(&self.cluster, at, &became, report);
+                    self.leader_completeness.elected(&self.cluster, at, &became, report);
+                }
+            }
+            Event::HardStateWritten(written) => self.cluster.hard_state_written(at, &written),
+            Event::EntryAppended(entry) => self.entry_appended(at, &entry, report),
+            Event::EntryWritten(entry) => self.cluster.entry_written(at, &entry),
+            Event::LogTruncated(cut) => {
+                leader_append_only::truncates(&self.cluster, at, &cut, report);
+                self.cluster.truncated(at, &cut);
+            }
+            Event::CommitAdvanced(moved) => {
+                Monotonicity::commits(&self.cluster, at, &moved, report);
+                let server = self.cluster.server_mut(at);
+                (server.commit, server.commit_term) = (moved.index, moved.term);
+                self.liveness.commits(moved.index);
+                // What is committed and not in the log yet is claimed when it gets there.
+                let server = self.cluster.server(at);
+                let covered = server.log_to(moved.index.min(server.last_index()));
+                if let Some(log) = covered {
+                    self.claim(at, log, moved.term, How::Committed, report);
+                }
+            }
+            Event::Recovered(found) => {
+                self.monotonicity.recovers(at, node, &found, report);
+                let restart = self.cluster.recovered(at, &found, truth);
+                if restart.explained == crate::shadow::Explained::ByDisk {
+                    log_matching::recovers(&self.cluster, at, report);
+                }
+                self.fidelity.recovered(&self.cluster, at, &found, restart, report);
+            }
+            Event::VoteAsked(asked) => {
+                let own = HardState { term: asked.term, vote: u64::from(node.0) };
+                self.monotonicity.sends(at, own);
+                premises::asks(self.cluster.server(at), &asked, report);
+                premises::sends(self.cluster.server(at), asked.term, report);
+            }
+            Event::VoteAnswered(answer) => {
+                let vote = if answer.granted != 0 { answer.to } else { 0 };
+                self.monotonicity.sends(at, HardState { term: answer.term, vote });
+                premises::answers_vote(self.cluster.server(at), &answer, report);
+                premises::sends(self.cluster.server(at), answer.term, report);
+            }
+            Event::VoteCounted(counted) => premises::counts_vote(&self.cluster, at, &counted, report),
+            Event::AppendSent(sent) => {
+                self.election_safety.leads(record.owner(), sent.term, Sign::Sends, report);
+                self.monotonicity.sends(at, HardState { term: sent.term, vote: 0 });
+                premises::sends(self.cluster.server(at), sent.term, report);
+            }
+            Event::AppendAnswered(answer) => self.append_answered(at, &answer, report),
+            Event::ReadServed(read) => premises::serves_read(self.cluster.server(at), &read, report),
+            Event::CommandAcknowledged(told) => {
+                let server = self.cluster.server(at);
+                if let Some(log) = server.log_to(told.index) {
+                    self.claim(at, log, told.term, How::Acknowledged, report);
+                }
+            }
+            Event::LogSummary(said) => Fidelity::summary(&self.cluster, at, &said, report),
+            Event::Applied(applied) => self.applied(at, &applied, report),
+            Event::Executed(executed) => self.executed(at, node, &executed, report),
+            // Heard before, whoever said it.
+            Event::Invoked(_)
+            | Event::Acknowledged(_)
+            | Event::Unknown(_)
+            | Event::Healed(_)
+            | Event::Quiesced(_)
+            | Event::Settled(_) => {}
+        }
+    }
+
+    fn went_down(&mut self, at: usize, how: Down) {
+        self.cluster.went_down(at, how);
+        self.liveness.went_down(at, how);
+        self.fidelity.went_down(at);
+    }
+
+    fn synced(&mut self, at: usize, truth: &impl Truth, report: &mut Report<'_>) {
+        let before = self.cluster.server(at).durable_hard;
+        if let Some(now) = self.cluster.synced(at, truth) {
+            let node = self.cluster.server(at).node();
+            self.monotonicity.syncs(at, node, before, now, report);
+        }
+    }
+
+    fn entry_appended(&mut self, at: usize, entry: &EntryAppended, report: &mut Report<'_>) {
+        if self.cluster.server(at).lost {
+            return;
+        }
+        leader_append_only::appends(&self.cluster, at, entry, report);
+        match self.cluster.entry_appended(at, entry) {
+            Appended::Behind { prefix, new } => {
+                if new {
+                    log_matching::holds(&self.cluster, at, prefix, report);
+                }
+                let server = self.cluster.server(at);
+                if entry.index <= server.commit {
+                    let term = server.commit_term;
+                    self.claim(at, prefix, term, How::Committed, report);
+                }
+            }
+            Appended::Again => {}
+            Appended::Replaced(logs) => {
+                for log in logs {
+                    log_matching::holds(&self.cluster, at, log, report);
+                }
+            }
+            Appended::Gap => {
+                let server = self.cluster.server(at);
+                report.violation(Property::Fidelity, "an entry is appended behind a hole", || {
+                    format!(
+                        "{} appends entry {} to a log of {}",
+                        server.node(),
+                        entry.index,
+                        server.last_index()
+                    )
+                });
+            }
+        }
+    }
+
+    /// Somebody takes a log for committed.
+    #[inline]
+    fn claim(&mut self, at: usize, log: Prefix, term: u64, how: How, report: &mut Report<'_>) {
+        if self.leader_completeness.claim(&self.cluster, at, log, term, how, report) {
+            premises::first_claim(&self.cluster, at, log, report);
+        }
+    }
+
+    #[inline]
+    fn append_answered(&mut self, at: usize, answer: &AppendAnswered, report: &mut Report<'_>) {
+        self.monotonicity.sends(at, HardState { term: answer.term, vote: 0 });
+        premises::answers_append(self.cluster.server(at), answer, report);
+        premises::sends(self.cluster.server(at), answer.term, report);
+    }
+
+    fn applied(&mut self, at: usize, applied: &Applied, report: &mut Report<'_>) {
+        Monotonicity::applies(&self.cluster, at, applied, report);
+        let server = self.cluster.server_mut(at);
+        server.applied = applied.index;
+        let (node, term) = (server.node(), server.hard.term);
+        self.state_machine_safety.applies(node, applied, report);
+        ExactlyOnce::applies(&mut self.executions[at], node, applied, report);
+        if let Some(log) = self.cluster.entry(at, applied.index, applied.term) {
+            self.claim(at, log, term, How::Applied, report);
+        }
+    }
+
+    fn executed(&mut self, at: usize, node: NodeId, executed: &Executed, report: &mut Report<'_>) {
+        ExactlyOnce::executes(&mut self.executions[at], node, executed, report);
+        self.executed.entry(executed.session, executed.sequence).index = executed.index;
+    }
+
+    fn invoked(&mut self, record: &Record, invoked: &Invoked) {
+        self.exactly_once.invoked(invoked);
+        self.liveness.invoked(record.node, record.time_ns, invoked.session, invoked.sequence);
+    }
+
+    fn acknowledged(&mut self, record: &Record, told: &Acknowledged, report: &mut Report<'_>) {
+        self.acknowledged += 1;
+        let client = record.node;
+        self.liveness.acknowledged(client, told.session, told.sequence);
+        self.durability.acknowledged(client, record.time_ns, told);
+        self.exactly_once.acknowledged(client, told, report);
+        let executed = self.executed.get(told.session, told.sequence).index != 0;
+        premises::acknowledges(client, told, executed, report);
+    }
+
+    fn settled(&mut self, record: &Record, report: &mut Report<'_>) {
+        self.liveness.settled(&self.cluster, record.time_ns, report);
+        self.durability.settled(&self.cluster, &self.executions, report);
+    }
+}
+
+impl Invariant for Judge {
+    fn name(&self) -> &'static str {
+        "raft"
+    }
+
+    fn observe(&mut self, view: &View<'_>, found: &mut Findings) {
+        let dir = std::mem::take(&mut self.dir);
+        self.step(view.fresh(), &DiskTruth::new(view, &dir), found);
+        self.dir = dir;
+    }
+
+    fn finish(&mut self, view: &View<'_>, found: &mut Findings) {
+        let dir = std::mem::take(&mut self.dir);
+        self.end(&DiskTruth::new(view, &dir), found);
+        self.dir = dir;
+    }
+}

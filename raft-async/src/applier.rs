@@ -1,0 +1,139 @@
+//! The applier: carries committed entries to the state machine in order, and then answers who waits for them.
+//!
+//! "If commitIndex > lastApplied: increment lastApplied, apply log[lastApplied] to state machine" (Figure 2).
+//! "The leader applies the entry to its state machine and returns the result of that execution to the client"
+//! (§5.3): never before.
+//!
+//! Invariant: a client is told `done` only for the entry that carries its command, found by index *and* term.
+
+use crate::mutant::Mutant;
+use crate::node::Node;
+use crate::reads::Read;
+use crate::trace::CommandAcknowledged;
+use crate::types::{Command, Index, Key, Op, OpReply, Sequence, SessionId, Term};
+use crate::wire::{Answer, ClientReply, ClientRequest, Message};
+use sim_runtime::time;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A client that waits for an entry.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Pending {
+    pub(crate) index: Index,
+    pub(crate) term: Term,
+    pub(crate) session: SessionId,
+    pub(crate) sequence: Sequence,
+    pub(crate) client: SocketAddr,
+}
+
+impl Pending {
+    /// As much of the request as an answer without a result needs.
+    pub(crate) fn request(&self) -> ClientRequest {
+        let Self { session, sequence, .. } = *self;
+        ClientRequest { session, sequence, ack_below: sequence, op: Op::Get { key: Key(0) } }
+    }
+}
+
+/// Who waits for the state machine, and how far it is.
+#[derive(Default, Debug)]
+pub(crate) struct Answers {
+    applied: Cell<Index>,
+    /// In the order of their entries.
+    writes: RefCell<VecDeque<Pending>>,
+    /// Confirmed reads with their read index.
+    reads: RefCell<VecDeque<(Term, Index, Read)>>,
+}
+
+impl Answers {
+    /// "index of highest log entry applied to state machine".
+    pub(crate) fn applied(&self) -> Index {
+        self.applied.get()
+    }
+
+    /// The client waits for an entry that is in the log now.
+    pub(crate) fn expect(&self, pending: Pending) {
+        self.writes.borrow_mut().push_back(pending);
+    }
+
+    /// Nobody leads here any more.
+    pub(crate) fn abandon(&self) -> VecDeque<Pending> {
+        self.writes.take()
+    }
+
+    /// A confirmed read is answered as soon as the state machine has reached its index.
+    pub(crate) fn when_applied(&self, node: &Node, term: Term, index: Index, read: Read) {
+        if index <= self.applied() || node.planted().has(Mutant::ReadBeforeApply) {
+            read.answer(node, term, index);
+        } else {
+            self.reads.borrow_mut().push_back((term, index, read));
+        }
+    }
+
+    /// The planted way to answer: a majority has something at these positions.
+    pub(crate) fn acknowledge_replicated(&self, node: &Node, replicated: Index) {
+        while let Some(pending) = self.writes.borrow().front().copied()
+            && pending.index <= replicated
+        {
+            self.writes.borrow_mut().pop_front();
+            acknowledge(node, &pending, OpReply::Done { version: 0 });
+        }
+    }
+
+    fn take_write(&self, index: Index) -> Option<Pending> {
+        let mut writes = self.writes.borrow_mut();
+        while writes.front().is_some_and(|pending| pending.index < index) {
+            writes.pop_front();
+        }
+        if writes.front()?.index == index { writes.pop_front() } else { None }
+    }
+
+    fn take_read(&self) -> Option<(Term, Index, Read)> {
+        let mut reads = self.reads.borrow_mut();
+        if reads.front()?.1 <= self.applied() { reads.pop_front() } else { None }
+    }
+}
+
+/// Applies for ever.
+pub(crate) async fn apply(node: &Node) {
+    let lag = Duration::from_micros(node.config.apply_delay_us);
+    loop {
+        node.committed.notified().await;
+        let committed = node.commit();
+        if !lag.is_zero() {
+            time::sleep(lag).await;
+        }
+        while node.answers.applied() < committed && apply_next(node) {}
+        while let Some((term, index, read)) = node.answers.take_read() {
+            read.answer(node, term, index);
+        }
+    }
+}
+
+/// Applies the next entry; false when the log does not reach that far, as it must where it is committed.
+fn apply_next(node: &Node) -> bool {
+    let index = node.answers.applied().next();
+    let Some(entry) = node.log.entries().get(index).copied() else { return false };
+    let reply = node.machine.borrow_mut().apply(index, entry.term, &entry.command);
+    node.answers.applied.set(index);
+    if let (Some(reply), Command::Client { .. }) = (reply, entry.command)
+        && let Some(pending) = node.answers.take_write(index)
+        && pending.term == entry.term
+    {
+        acknowledge(node, &pending, reply);
+    }
+    true
+}
+
+fn acknowledge(node: &Node, pending: &Pending, reply: OpReply) {
+    let Pending { index, session, sequence, client, .. } = *pending;
+    node.world.emit(CommandAcknowledged {
+        term: node.term().0,
+        index: index.0,
+        session: session.0,
+        sequence: sequence.0,
+    });
+    let answer = Answer::Done(reply);
+    node.transport.send_to(client, &Message::ClientReply(ClientReply { session, sequence, answer }));
+}

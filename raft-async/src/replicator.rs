@@ -1,0 +1,203 @@
+//! The replicator: one task a follower, which keeps the follower's log equal to the leader's (§5.3).
+//!
+//! It sends whatever may be sent, then waits until there may be more, or it is time: for a heartbeat, or to send
+//! again what was not acknowledged. A heartbeat is due only where nothing else was sent; sending again backs off,
+//! and starts over with the first sign of life.
+//!
+//! Not here: what may be sent (`progress.rs`), acknowledgements (`leader.rs`).
+
+use crate::alarm::Alarm;
+use crate::leader::{Follower, Leadership};
+use crate::mutant::Mutant;
+use crate::node::Node;
+use crate::trace::AppendSent;
+use crate::types::{Index, Term};
+use crate::wire::{AppendRequest, Entries, MAX_ENTRIES_PER_FRAME};
+use sim_runtime::time::Instant;
+use sim_runtime::{JoinHandle, probe, select, task};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How often the pause before sending again is doubled at most.
+const MAX_BACKOFF: u32 = 4;
+
+/// The replication tasks of one leadership. They end with it.
+pub(crate) struct Replicators {
+    tasks: Vec<JoinHandle<()>>,
+    outlive: bool,
+}
+
+impl Replicators {
+    pub(crate) fn start(node: &Rc<Node>, leadership: &Rc<Leadership>) -> Self {
+        let tasks = (0..leadership.followers.len()).map(|i| {
+            let (node, leadership) = (node.clone(), leadership.clone());
+            let key = leadership.followers[i].id.0;
+            task("replicator").key(key.into()).spawn(async move {
+                replicate(&node, &leadership, &leadership.followers[i]).await;
+            })
+        });
+        Self { tasks: tasks.collect(), outlive: node.planted().has(Mutant::ReplicatorOutlivesLeader) }
+    }
+}
+
+impl Drop for Replicators {
+    fn drop(&mut self) {
+        if !self.outlive {
+            self.tasks.iter().for_each(JoinHandle::abort);
+        }
+    }
+}
+
+/// What a replicator remembers of its own sending.
+struct Sender<'a> {
+    node: &'a Node,
+    leadership: &'a Leadership,
+    follower: &'a Follower,
+    /// When anything was last sent.
+    sent: Instant,
+    /// When something unacknowledged was last sent (again), or acknowledged in part.
+    patience_from: Instant,
+    backoff: u32,
+    /// What the follower had acknowledged then.
+    matched_then: Index,
+    round_sent: u64,
+}
+
+/// Replicates to one follower, for ever: the leadership aborts it.
+pub(crate) async fn replicate(node: &Node, leadership: &Leadership, follower: &Follower) {
+    let now = Instant::now();
+    let mut sender = Sender {
+        node,
+        leadership,
+        follower,
+        sent: now,
+        patience_from: now,
+        backoff: 0,
+        matched_then: Index::ZERO,
+        round_sent: 0,
+    };
+    let mut alarm = Alarm::at(now);
+    loop {
+        sender.send_what_is_due();
+        alarm.move_to(sender.next_deadline());
+        select! {
+            () = follower.wake.notified() => {},
+            () = alarm.rung() => {},
+        }
+    }
+}
+
+impl Sender<'_> {
+    fn send_what_is_due(&mut self) {
+        let now = Instant::now();
+        self.note_progress(now);
+        if self.is_waiting() && now >= self.resend_at() {
+            self.follower.progress.borrow_mut().rewind();
+            self.round_sent = self.follower.progress.borrow().round();
+            self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+            self.patience_from = now;
+        }
+        while self.may_send_entries() {
+            self.send_entries();
+        }
+        // "heartbeats [...] repeat during idle periods to prevent election timeouts" (Figure 2); a read round
+        // does not wait for one.
+        if now >= self.sent + self.heartbeat() || self.round_sent < self.leadership.round.get() {
+            self.send_heartbeat();
+        }
+    }
+
+    /// A reply of any kind shows that the follower is alive, and there is no need to spare it. But only an
+    /// acknowledgement shows that the entries arrived: replies to heartbeats and rounds must not put off sending
+    /// lost entries again.
+    fn note_progress(&mut self, now: Instant) {
+        if self.follower.heard.get() > self.patience_from {
+            self.backoff = 0;
+        }
+        let matched = self.follower.progress.borrow().matched();
+        if matched > self.matched_then {
+            self.matched_then = matched;
+            self.patience_from = now;
+        }
+    }
+
+    /// Whether an answer is outstanding that the sender would ask for again.
+    fn is_waiting(&self) -> bool {
+        let progress = self.follower.progress.borrow();
+        progress.is_waiting() || progress.round() < self.round_sent
+    }
+
+    fn resend_at(&self) -> Instant {
+        let pause = Duration::from_millis(self.node.config.append_retransmit_ms);
+        self.patience_from + pause * 2_u32.pow(self.backoff)
+    }
+
+    fn heartbeat(&self) -> Duration {
+        let slow = self.node.planted().has(Mutant::ControlSlowHeartbeat);
+        self.node.config.heartbeat() * if slow { 2 } else { 1 }
+    }
+
+    fn next_deadline(&self) -> Instant {
+        let heartbeat = self.sent + self.heartbeat();
+        if self.is_waiting() { heartbeat.min(self.resend_at()) } else { heartbeat }
+    }
+
+    fn may_send_entries(&self) -> bool {
+        let window = self.node.config.max_inflight_appends;
+        self.follower.progress.borrow().may_send(self.node.log.last().index, window)
+    }
+
+    fn send_entries(&mut self) {
+        let next = self.follower.progress.borrow().next();
+        let limit = self.node.config.max_entries_per_append.min(MAX_ENTRIES_PER_FRAME);
+        if !self.is_waiting() {
+            self.patience_from = Instant::now();
+        }
+        let count = self.send(next.prev(), limit);
+        self.follower.progress.borrow_mut().sent(count);
+        probe::point("append sent");
+    }
+
+    /// Behind what the follower acknowledged, so that it is never refused, however it overtakes entries.
+    fn send_heartbeat(&mut self) {
+        if !self.is_waiting() {
+            self.patience_from = Instant::now();
+        }
+        let matched = self.follower.progress.borrow().matched();
+        self.send(matched, 0);
+    }
+
+    /// Sends up to `limit` entries that follow `prev`; returns how many.
+    fn send(&mut self, prev: Index, limit: usize) -> usize {
+        let node = self.node;
+        let log = node.log.entries();
+        let entries = log.batch(prev.next(), limit);
+        let head = AppendRequest {
+            term: self.term(),
+            leader: node.me(),
+            prev: log.ending_at(prev).unwrap_or_default(),
+            commit: node.commit(),
+            round: self.leadership.round.get(),
+            entries: Entries::NONE,
+        };
+        node.world.emit(AppendSent {
+            term: head.term.0,
+            to: self.follower.id.0.into(),
+            prev_index: prev.0,
+            prev_term: head.prev.term.0,
+            commit_count: head.commit.0 << 16 | entries.len() as u64,
+        });
+        node.transport.send_append(self.follower.id, &head, entries);
+        self.sent = Instant::now();
+        self.round_sent = head.round;
+        entries.len()
+    }
+
+    /// The term of this leadership, whatever the node's has become.
+    fn term(&self) -> Term {
+        if self.node.planted().has(Mutant::ReplicatorOutlivesLeader) {
+            return self.node.term();
+        }
+        self.leadership.term.get()
+    }
+}

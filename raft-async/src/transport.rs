@@ -1,0 +1,159 @@
+//! How messages leave and arrive.
+//!
+//!   role, replicator, applier ──send──► Transport ──► socket          socket ──► Inbox ──next──► role
+//!
+//! Sending never waits and never fails as far as a sender is concerned: what is lost is sent again by whoever
+//! still needs it. Replies come back as messages into the one inbox, tied to nothing.
+//!
+//! Invariants: a frame that is not one of ours is counted and dropped; a message that ended a role is still in
+//! the inbox for the next role.
+//! Not here: what frames look like (`wire.rs`), sending again (`replicator.rs`, `candidate.rs`).
+
+use crate::config::Config;
+use crate::mutant::{Mutant, Planted};
+use crate::trace::FrameRejected;
+use crate::types::{Entry, ServerId};
+use crate::wire::{self, AppendRequest, MAX_FRAME_BYTES, Message};
+use sim_io::net::{MAX_DATAGRAM_BYTES, UdpSocket, node_of};
+use sim_runtime::{Handle, task, time};
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What carries frames. Byte streams will be a second variant.
+#[derive(Debug)]
+enum Link {
+    Datagrams(UdpSocket),
+}
+
+/// The sending side of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Transport {
+    link: Rc<Link>,
+    servers: Rc<Vec<(ServerId, SocketAddr)>>,
+    /// Every frame is built here.
+    frame: Rc<RefCell<Vec<u8>>>,
+    planted: Planted,
+}
+
+impl Transport {
+    /// Listens at the server's own address.
+    pub(crate) async fn bind(config: &Config) -> io::Result<Self> {
+        let own = config.servers.get(&config.id).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok(Self {
+            link: Rc::new(Link::Datagrams(UdpSocket::bind(*own).await?)),
+            servers: Rc::new(config.servers.iter().map(|(&id, &at)| (id, at)).collect()),
+            frame: Rc::default(),
+            planted: config.planted,
+        })
+    }
+
+    /// Sends to a server of the cluster.
+    pub(crate) fn send(&self, to: ServerId, message: &Message<'_>) {
+        if let Some(at) = self.address_of(to) {
+            self.send_to(at, message);
+        }
+    }
+
+    /// Sends AppendEntries, its entries straight from the log.
+    pub(crate) fn send_append(&self, to: ServerId, head: &AppendRequest<'_>, entries: &[Entry]) {
+        let Some(at) = self.address_of(to) else { return };
+        let mut frame = self.frame.take();
+        wire::encode_append(head, entries, &mut frame);
+        self.link.transmit(&frame, at);
+        if self.planted.has(Mutant::ControlDuplicateSend) {
+            self.link.transmit(&frame, at);
+        }
+        self.frame.replace(frame);
+    }
+
+    /// Sends to whoever is at an address, a client for example.
+    pub(crate) fn send_to(&self, at: SocketAddr, message: &Message<'_>) {
+        let mut frame = self.frame.take();
+        wire::encode(message, &mut frame);
+        if self.planted.has(Mutant::ControlLateReply) && is_reply(message) {
+            let (link, frame) = (self.link.clone(), frame.clone());
+            task("late reply").spawn(async move {
+                time::sleep(Duration::from_millis(20)).await;
+                link.transmit(&frame, at);
+            });
+        } else {
+            self.link.transmit(&frame, at);
+        }
+        if self.planted.has(Mutant::ControlDuplicateSend) {
+            self.link.transmit(&frame, at);
+        }
+        self.frame.replace(frame);
+    }
+
+    fn address_of(&self, server: ServerId) -> Option<SocketAddr> {
+        self.servers.iter().find(|(id, _)| *id == server).map(|(_, at)| *at)
+    }
+}
+
+fn is_reply(message: &Message<'_>) -> bool {
+    matches!(message, Message::VoteReply(_) | Message::AppendReply(_) | Message::ClientReply(_))
+}
+
+impl Link {
+    /// What cannot be sent is lost, as it could be anywhere on its way.
+    fn transmit(&self, frame: &[u8], to: SocketAddr) {
+        let Self::Datagrams(socket) = self;
+        let _ = socket.try_send_to(frame, to);
+    }
+}
+
+/// The receiving side: one frame at a time, decoded where it arrived.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    link: Rc<Link>,
+    world: Handle,
+    buffer: Vec<u8>,
+    frame_bytes: usize,
+    sender: SocketAddr,
+    /// The frame in the buffer is to be handed out once more.
+    put_back: Cell<bool>,
+}
+
+impl Inbox {
+    pub(crate) fn new(transport: &Transport, world: &Handle) -> Self {
+        Self {
+            link: transport.link.clone(),
+            world: world.clone(),
+            buffer: vec![0; MAX_FRAME_BYTES],
+            frame_bytes: 0,
+            sender: SocketAddr::from(([0, 0, 0, 0], 0)),
+            put_back: Cell::new(false),
+        }
+    }
+
+    /// The next message and its sender's address; `None` when a frame arrived and was dropped. May be dropped
+    /// before it is done: no message is lost.
+    pub(crate) async fn next(&mut self) -> Option<(Message<'_>, SocketAddr)> {
+        if !self.put_back.take() {
+            let Link::Datagrams(socket) = &*self.link;
+            let received = poll_fn(|cx| socket.poll_recv_from(cx, &mut self.buffer)).await;
+            // A socket fails only when its incarnation is gone, and this task with it.
+            (self.frame_bytes, self.sender) = received.ok()?;
+        }
+        match wire::decode(&self.buffer[..self.frame_bytes]) {
+            Ok(message) => Some((message, self.sender)),
+            Err(wire::Malformed) => {
+                let from = node_of(self.sender.ip()).map_or(0, |node| node.0.into());
+                self.world.emit(FrameRejected { len: self.frame_bytes as u64, from });
+                self.world.count("frames rejected", 1);
+                None
+            }
+        }
+    }
+
+    /// The message ends the role that got it: the next role gets it first.
+    pub(crate) fn put_back(&self) {
+        self.put_back.set(true);
+    }
+}
+
+const _: () = assert!(MAX_FRAME_BYTES <= MAX_DATAGRAM_BYTES);

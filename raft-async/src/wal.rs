@@ -1,0 +1,587 @@
+//! The log file format: segments of chained frames, and what a crash may leave of them.
+//!
+//!   segment = header │ frame │ frame │ …          named `log-00000001`, `log-00000002`, …
+//!   header  = magic │ CRC-32 │ number │ base position │ first index │ chain
+//!   frame   = length │ CRC-32 │ chain │ durable position │ index │ term │ command
+//!
+//! A *position* counts bytes from the start of the first segment, as if all were one file. The *chain* of a
+//! frame is the CRC of the frame before it, so frames are good only in the order in which they were written: a
+//! good frame that an earlier, cut tail left behind does not fit what was written in its place. Each frame says
+//! which position was *durable* when its batch was written.
+//!
+//! That tells a torn tail from corruption. A crash can spoil only what was not durable; so a bad frame that no
+//! later frame claims was durable is a torn tail, nobody was promised anything behind it, and it is cut. A bad
+//! frame below a position that a later, intact frame (of any chain) calls durable was promised and is lost: the
+//! server refuses to start. (Damage to the very last batch looks like a torn write, since nothing follows it.)
+//!
+//! Invariants: recovery is pure and total (any bytes give a log or a refusal); a new segment exists only when
+//! all before it are durable, so its mere existence is such a claim too.
+//! Not here: files and syncs (`storage.rs`), the order in which segments go (`log.rs`).
+
+use crate::codec::{MAX_ENTRY_BYTES, Malformed, Put, Reader};
+use crate::mutant::{Mutant, Planted};
+use crate::types::{Entry, Index};
+
+/// Length of a segment's header.
+pub const SEGMENT_HEADER_BYTES: usize = 36;
+
+/// Length of a frame up to its payload.
+pub const FRAME_HEADER_BYTES: usize = 20;
+
+const MAGIC: u32 = 0x4753_5452;
+const MIN_PAYLOAD_BYTES: usize = 8 + 8 + 1;
+const MAX_PAYLOAD_BYTES: usize = 8 + MAX_ENTRY_BYTES;
+
+/// The name of segment number `number`.
+pub fn segment_name(number: u64) -> String {
+    format!("log-{number:08}")
+}
+
+/// The inverse of [`segment_name`].
+pub fn segment_number(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("log-")?;
+    (digits.len() >= 8 && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
+}
+
+/// What a segment says of itself: how it continues the one before.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct SegmentHeader {
+    /// Its number, as in its name.
+    pub number: u64,
+    /// The position of its first byte.
+    pub base: u64,
+    /// The index of its first entry.
+    pub first: Index,
+    /// The CRC of the last frame before it.
+    pub chain: u32,
+}
+
+impl SegmentHeader {
+    /// The header of the first segment of an empty log.
+    pub const FIRST: Self = Self { number: 1, base: 0, first: Index(1), chain: 0 };
+
+    /// Appends its bytes to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.put_u32(MAGIC);
+        out.put_u32(0);
+        out.put_u64(self.number);
+        out.put_u64(self.base);
+        out.put_u64(self.first.0);
+        out.put_u32(self.chain);
+        let checksum = crc32fast::hash(&out[start + 8..]);
+        out[start + 4..start + 8].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    fn decode(segment: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader(segment.get(..SEGMENT_HEADER_BYTES).ok_or(Malformed)?);
+        let (magic, checksum) = (r.u32()?, r.u32()?);
+        if magic != MAGIC || crc32fast::hash(r.0) != checksum {
+            return Err(Malformed);
+        }
+        Ok(Self { number: r.u64()?, base: r.u64()?, first: Index(r.u64()?), chain: r.u32()? })
+    }
+}
+
+/// Appends a frame to `out`; returns its CRC, the chain of the next one. `durable` is the position up to which
+/// the log was durable when the batch that this frame belongs to was put together.
+pub fn encode_frame(out: &mut Vec<u8>, chain: u32, durable: u64, index: Index, entry: &Entry) -> u32 {
+    let start = out.len();
+    out.put(&[0; 8]);
+    out.put_u32(chain);
+    out.put_u64(durable);
+    out.put_u64(index.0);
+    out.put_entry(entry);
+    let length = (out.len() - start - FRAME_HEADER_BYTES) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    let checksum = frame_checksum(length, &out[start + 8..]);
+    out[start + 4..start + 8].copy_from_slice(&checksum.to_le_bytes());
+    checksum
+}
+
+/// Covers the length too, or a sheared length could pick out a shorter good frame.
+fn frame_checksum(length: u32, after_checksum: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(length);
+    hasher.update(after_checksum);
+    hasher.finalize()
+}
+
+/// A frame taken by itself.
+struct Frame {
+    checksum: u32,
+    intact: bool,
+    chain: u32,
+    durable: u64,
+    index: Index,
+    entry: Entry,
+    bytes: usize,
+}
+
+/// Reads the frame at the front of `bytes`. [`Malformed`] when there cannot be one; a frame that could be read
+/// and does not match its checksum is returned as not intact.
+fn read_frame(bytes: &[u8]) -> Result<Frame, Malformed> {
+    let mut r = Reader(bytes);
+    let (length, checksum) = (r.u32()?, r.u32()?);
+    if !(MIN_PAYLOAD_BYTES..=MAX_PAYLOAD_BYTES).contains(&(length as usize)) {
+        return Err(Malformed);
+    }
+    let total = FRAME_HEADER_BYTES + length as usize;
+    let intact = frame_checksum(length, bytes.get(8..total).ok_or(Malformed)?) == checksum;
+    let mut r = Reader(&bytes[8..total]);
+    let (chain, durable, index) = (r.u32()?, r.u64()?, Index(r.u64()?));
+    let entry = r.entry()?;
+    r.end()?;
+    Ok(Frame { checksum, intact, chain, durable, index, entry, bytes: total })
+}
+
+/// Where an entry's frame is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Which of the log's segments, counted from 0.
+    pub segment: u32,
+    /// First byte in that segment.
+    pub offset: u32,
+    /// Length of the frame.
+    pub len: u32,
+    /// The frame's CRC: the chain of the next one.
+    pub chain: u32,
+}
+
+impl Place {
+    /// The first byte behind the frame.
+    pub fn end(&self) -> u32 {
+        self.offset + self.len
+    }
+}
+
+/// A segment as it was read.
+#[derive(Copy, Clone, Debug)]
+pub struct SegmentBytes<'a> {
+    /// The number in its name.
+    pub number: u64,
+    /// All its bytes.
+    pub bytes: &'a [u8],
+}
+
+/// What a directory of segments holds.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Recovered {
+    /// The log, from index 1.
+    pub entries: Vec<Entry>,
+    /// Where each entry is.
+    pub places: Vec<Place>,
+    /// The segments that hold them, in order.
+    pub segments: Vec<SegmentHeader>,
+    /// Length of the last of these segments without its torn tail, if it has one: cut the file here.
+    pub cut: Option<u64>,
+    /// The number of a last segment whose creation did not get as far as its header: remove it.
+    pub unborn: Option<u64>,
+    /// The highest position that a good frame calls durable. What lies behind it may be in a page cache only.
+    pub claimed: u64,
+}
+
+/// The log holds less than it promised. The server must not start: it would vote and vouch as if the lost
+/// entries had never been there.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Corrupt {
+    /// A bad frame lies below a position that was durable.
+    #[error(
+        "segment {segment}: the frame at byte {offset} is bad, although the log was durable up to position {claimed} (the frame starts at {position})"
+    )]
+    DurableFrame {
+        /// Number of the segment.
+        segment: u64,
+        /// The frame's first byte in it.
+        offset: u64,
+        /// The frame's position.
+        position: u64,
+        /// What a later frame, or segment, claims to have been durable.
+        claimed: u64,
+    },
+    /// The header of a segment is unreadable although its frames were durable.
+    #[error("segment {segment}: its header is bad, although frames behind it were durable")]
+    DurableHeader {
+        /// Number of the segment.
+        segment: u64,
+    },
+    /// A segment does not continue the one before: something between them is missing.
+    #[error("segment {segment}: begins at position {found}, but what is before it ends at {expected}")]
+    Hole {
+        /// Number of the segment.
+        segment: u64,
+        /// Where the log before it ends.
+        expected: u64,
+        /// Where it says it begins.
+        found: u64,
+    },
+}
+
+/// Reads a log from its segments, which must be in the order of their numbers.
+///
+/// # Errors
+/// [`Corrupt`] when something that was durable is bad or missing.
+pub fn recover(segments: &[SegmentBytes<'_>], planted: Planted) -> Result<Recovered, Corrupt> {
+    let mut log = Recovered::default();
+    let mut end = 0;
+    let mut chain = SegmentHeader::FIRST.chain;
+
+    for (i, segment) in segments.iter().enumerate() {
+        let is_last = i + 1 == segments.len();
+        let bytes = segment.bytes;
+        let expected = SegmentHeader {
+            number: segment.number,
+            base: end,
+            first: Index(log.entries.len() as u64 + 1),
+            chain,
+        };
+        match SegmentHeader::decode(bytes) {
+            Ok(header) if header == expected => log.segments.push(header),
+            Ok(header) => {
+                return Err(Corrupt::Hole { segment: segment.number, expected: end, found: header.base });
+            }
+            Err(Malformed) if is_last && highest_claim(bytes) <= end => {
+                log.unborn = Some(segment.number);
+                return Ok(log);
+            }
+            Err(Malformed) => return Err(Corrupt::DurableHeader { segment: segment.number }),
+        }
+
+        let mut offset = SEGMENT_HEADER_BYTES;
+        while offset < bytes.len() {
+            let index = Index(log.entries.len() as u64 + 1);
+            let Some(frame) = good_frame(&bytes[offset..], chain, index, planted) else {
+                let position = end + offset as u64;
+                let claimed = if is_last { highest_claim(&bytes[offset + 1..]) } else { u64::MAX };
+                if claimed > position {
+                    let (segment, offset) = (segment.number, offset as u64);
+                    return Err(Corrupt::DurableFrame { segment, offset, position, claimed });
+                }
+                log.cut = Some(offset as u64);
+                return Ok(log);
+            };
+            chain = frame.checksum;
+            log.claimed = log.claimed.max(frame.durable);
+            log.entries.push(frame.entry);
+            log.places.push(Place {
+                segment: i as u32,
+                offset: offset as u32,
+                len: frame.bytes as u32,
+                chain,
+            });
+            offset += frame.bytes;
+        }
+        end += bytes.len() as u64;
+    }
+    Ok(log)
+}
+
+/// The frame at the front of `bytes`, if it is intact and continues the log.
+fn good_frame(bytes: &[u8], chain: u32, index: Index, planted: Planted) -> Option<Frame> {
+    let frame = read_frame(bytes).ok()?;
+    let good = (frame.intact || planted.has(Mutant::WalNoCrc))
+        && (frame.chain == chain || planted.has(Mutant::WalNoChain))
+        && frame.index == index;
+    good.then_some(frame)
+}
+
+/// The highest position that any intact frame in `bytes` calls durable. Where the frames begin is not known
+/// here, since the one before them is bad, so every byte is tried.
+fn highest_claim(bytes: &[u8]) -> u64 {
+    let mut highest = 0;
+    let mut offset = 0;
+    while offset + FRAME_HEADER_BYTES < bytes.len() {
+        match read_frame(&bytes[offset..]) {
+            Ok(frame) if frame.intact => {
+                highest = highest.max(frame.durable);
+                offset += frame.bytes;
+            }
+            _ => offset += 1,
+        }
+    }
+    highest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Command, Key, Op, Sequence, SessionId, Term};
+    use proptest::prelude::*;
+
+    const SOUND: Planted = Planted::NONE;
+
+    fn entry(term: u64, item: u64) -> Entry {
+        let op = Op::Append { key: Key(1), item };
+        let (session, sequence) = (SessionId(1), Sequence(item));
+        Entry { term: Term(term), command: Command::Client { session, sequence, ack_below: sequence, op } }
+    }
+
+    /// A log as a server writes it: batch by batch, each durable before the next.
+    #[derive(Clone, Default)]
+    struct Writer {
+        segments: Vec<(u64, Vec<u8>)>,
+        entries: Vec<Entry>,
+        end: u64,
+        durable: u64,
+        chain: u32,
+    }
+
+    impl Writer {
+        fn roll(&mut self) {
+            let header = SegmentHeader {
+                number: self.segments.len() as u64 + 1,
+                base: self.end,
+                first: Index(self.entries.len() as u64 + 1),
+                chain: self.chain,
+            };
+            let mut bytes = Vec::new();
+            header.encode(&mut bytes);
+            self.end += bytes.len() as u64;
+            self.segments.push((header.number, bytes));
+        }
+
+        fn batch(&mut self, entries: &[Entry]) {
+            if self.segments.is_empty() {
+                self.roll();
+            }
+            let bytes = &mut self.segments.last_mut().expect("there is one").1;
+            let before = bytes.len();
+            for entry in entries {
+                self.entries.push(*entry);
+                let index = Index(self.entries.len() as u64);
+                self.chain = encode_frame(bytes, self.chain, self.durable, index, entry);
+            }
+            self.end += (bytes.len() - before) as u64;
+        }
+
+        fn sync(&mut self) {
+            self.durable = self.end;
+        }
+
+        fn synced(mut self, entries: &[Entry]) -> Self {
+            self.batch(entries);
+            self.sync();
+            self
+        }
+
+        fn rolled(mut self) -> Self {
+            self.roll();
+            self.sync();
+            self
+        }
+
+        fn last_bytes(&mut self) -> &mut Vec<u8> {
+            &mut self.segments.last_mut().expect("there is one").1
+        }
+
+        fn recover(&self) -> Result<Recovered, Corrupt> {
+            recover_from(&self.segments)
+        }
+    }
+
+    fn recover_from(segments: &[(u64, Vec<u8>)]) -> Result<Recovered, Corrupt> {
+        let segments: Vec<_> =
+            segments.iter().map(|(number, bytes)| SegmentBytes { number: *number, bytes }).collect();
+        recover(&segments, SOUND)
+    }
+
+    /// Three durable batches in two segments.
+    fn durable_log() -> Writer {
+        Writer::default()
+            .synced(&[entry(1, 1), entry(1, 2)])
+            .rolled()
+            .synced(&[entry(1, 3)])
+            .synced(&[entry(2, 4), entry(2, 5)])
+    }
+
+    #[test]
+    fn a_whole_log_is_recovered_with_its_places() {
+        let log = durable_log();
+        let found = log.recover().expect("nothing is wrong with it");
+        assert_eq!(found.entries, log.entries);
+        assert_eq!((found.cut, found.unborn), (None, None));
+        assert_eq!(found.segments.len(), 2);
+        for (i, place) in found.places.iter().enumerate() {
+            let bytes = &log.segments[place.segment as usize].1[place.offset as usize..place.end() as usize];
+            let frame = read_frame(bytes).expect("a frame is there");
+            assert_eq!((frame.entry, frame.checksum), (log.entries[i], place.chain));
+        }
+        assert_eq!(recover(&[], SOUND), Ok(Recovered::default()));
+    }
+
+    /// Whatever a crash leaves of an unsynced batch (cut, sheared, zeroed, or a sector missing in the middle),
+    /// recovery keeps all that was durable and nothing but a prefix of what was written.
+    #[test]
+    fn a_torn_batch_is_cut_at_every_byte() {
+        let durable = durable_log();
+        let mut written = durable.clone();
+        written.batch(&[entry(3, 6), entry(3, 7), entry(3, 8)]);
+        let start = durable.segments[1].1.len();
+        let whole = written.segments[1].1.clone();
+        let check = |torn: Vec<u8>, what: &str| {
+            let mut log = written.clone();
+            *log.last_bytes() = torn.clone();
+            let found = log.recover().unwrap_or_else(|corrupt| panic!("{what}: {corrupt}"));
+            let kept = found.entries.len();
+            assert!(kept >= durable.entries.len(), "{what} lost a durable entry");
+            assert_eq!(found.entries, written.entries[..kept], "{what} is not a prefix");
+            if let Some(cut) = found.cut {
+                log.last_bytes().truncate(cut as usize);
+                let again = log.recover().expect("a cut log is whole");
+                assert_eq!((again.entries, again.cut), (found.entries, None), "{what}");
+            }
+        };
+        for at in start..=whole.len() {
+            check(whole[..at].to_vec(), "a short file");
+            let mut zeroed = whole.clone();
+            zeroed[at..].fill(0);
+            check(zeroed, "a zeroed end");
+            let mut headless = whole.clone();
+            headless[start..at].fill(0);
+            check(headless, "a zeroed start");
+            for until in (at..whole.len()).step_by(7) {
+                let mut hole = whole.clone();
+                hole[at..until].fill(0);
+                check(hole, "a zeroed middle");
+            }
+        }
+    }
+
+    /// "a later valid header covers the bad frame: refuse to start".
+    #[test]
+    fn damage_below_what_was_durable_is_refused_at_every_byte() {
+        let log = durable_log();
+        let last_batch = log.segments[1].1.len() - 2 * (FRAME_HEADER_BYTES + MAX_PAYLOAD_BYTES);
+        for (s, (_, bytes)) in log.segments.iter().enumerate() {
+            let covered = if s == 0 { bytes.len() } else { last_batch };
+            for at in 0..covered {
+                for bit in [0, 7] {
+                    let mut damaged = log.clone();
+                    damaged.segments[s].1[at] ^= 1 << bit;
+                    assert!(damaged.recover().is_err(), "segment {s}, byte {at} went unnoticed");
+                }
+            }
+        }
+    }
+
+    /// The last batch is followed by nothing that could vouch for it: damage there is cut like a torn write.
+    #[test]
+    fn damage_to_the_last_batch_never_invents_an_entry() {
+        let log = durable_log();
+        let start = log.segments[1].1.len() - 2 * (FRAME_HEADER_BYTES + MAX_PAYLOAD_BYTES);
+        for at in start..log.segments[1].1.len() {
+            let mut damaged = log.clone();
+            damaged.segments[1].1[at] ^= 1;
+            let found = damaged.recover().expect("nothing claims it");
+            assert!(found.entries.len() >= 3);
+            assert_eq!(found.entries, log.entries[..found.entries.len()]);
+        }
+    }
+
+    #[test]
+    fn a_missing_segment_is_a_hole() {
+        let log = durable_log().rolled().synced(&[entry(2, 6)]);
+        for missing in 0..2 {
+            let mut segments = log.segments.clone();
+            segments.remove(missing);
+            assert!(matches!(recover_from(&segments), Err(Corrupt::Hole { .. })), "{missing}");
+        }
+        let mut segments = log.segments.clone();
+        segments.pop();
+        assert_eq!(recover_from(&segments).map(|found| found.entries.len()), Ok(5));
+    }
+
+    /// A segment whose file lost its end, however neatly, does not reach the next one.
+    #[test]
+    fn a_shortened_segment_is_a_hole() {
+        let mut log = durable_log();
+        let frame = FRAME_HEADER_BYTES + MAX_PAYLOAD_BYTES;
+        let len = log.segments[0].1.len();
+        log.segments[0].1.truncate(len - frame);
+        assert!(matches!(log.recover(), Err(Corrupt::Hole { .. })));
+    }
+
+    #[test]
+    fn a_segment_that_was_never_finished_is_unborn() {
+        let durable = durable_log();
+        let mut log = durable.clone();
+        log.roll();
+        log.batch(&[entry(3, 6), entry(3, 7)]);
+        let whole = log.last_bytes().clone();
+        for at in 0..whole.len() {
+            let mut torn = log.clone();
+            torn.last_bytes().truncate(at);
+            let found = torn.recover().expect("nothing durable is missing");
+            assert!(found.entries.len() >= 5);
+            assert_eq!(found.unborn, (at < SEGMENT_HEADER_BYTES).then_some(3));
+
+            // The first sectors may be the ones that are missing.
+            let mut headless = log.clone();
+            headless.last_bytes()[..at].fill(0);
+            let found = headless.recover().expect("nothing durable is missing");
+            assert_eq!(found.entries, log.entries[..found.entries.len()]);
+        }
+    }
+
+    /// Two torn writes at one place: the second is as long as the first, and its end never reaches the disk.
+    #[test]
+    fn frames_of_an_earlier_tail_do_not_come_back() {
+        let durable = durable_log();
+        let mut first = durable.clone();
+        first.batch(&[entry(3, 6), entry(3, 7)]);
+        let mut second = durable.clone();
+        second.batch(&[entry(4, 8)]);
+
+        let mut disk = first.clone();
+        let new = second.last_bytes().clone();
+        disk.last_bytes()[..new.len()].copy_from_slice(&new);
+        let found = disk.recover().expect("a torn tail");
+        assert_eq!(found.entries.last(), Some(&entry(4, 8)), "entry 7 of term 3 is not behind it");
+        assert_eq!(found.cut, Some(new.len() as u64));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_give_a_log_or_a_refusal(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            let _ = recover_from(&[(1, bytes.clone())]);
+            let mut log = durable_log();
+            log.last_bytes().extend_from_slice(&bytes);
+            let found = log.recover().expect("what follows the last batch was never durable");
+            prop_assert_eq!(found.entries, log.entries);
+        }
+
+        /// Any mixture of old (nothing), new, sheared and zeroed 512-byte sectors of any last batch.
+        #[test]
+        fn any_fate_of_sectors_is_survived(
+            durable in prop::collection::vec(1..5_usize, 0..4),
+            unsynced in 1..30_usize,
+            fates in prop::collection::vec((0..3_u8, 0..512_usize), 12),
+            length_is_new: bool,
+        ) {
+            let mut items = 1..;
+            let mut take = |n: usize| -> Vec<Entry> { items.by_ref().take(n).map(|i| entry(1, i)).collect() };
+            let mut log = Writer::default().rolled();
+            for batch in durable {
+                log = log.synced(&take(batch));
+            }
+            let before = log.last_bytes().len();
+            let kept = log.entries.len();
+            log.batch(&take(unsynced));
+            let bytes = log.last_bytes();
+            for (sector, (fate, cut)) in (0..).zip(fates) {
+                let range = |from: usize, to: usize| from.clamp(before, bytes.len())..to.clamp(before, bytes.len());
+                let spoiled = match fate {
+                    0 => range(sector * 512, sector * 512 + 512),
+                    1 => range(sector * 512 + cut, sector * 512 + 512),
+                    _ => range(0, 0),
+                };
+                bytes[spoiled].fill(0);
+            }
+            if !length_is_new {
+                bytes.truncate(before);
+            }
+            let found = log.recover().expect("what was durable is untouched");
+            prop_assert!(found.entries.len() >= kept);
+            prop_assert_eq!(&found.entries[..], &log.entries[..found.entries.len()]);
+        }
+    }
+}

@@ -1,0 +1,650 @@
+//! Messages between servers, and between clients and servers, as frames.
+//!
+//!   frame = length of the body (u32) │ CRC-32 of the body (u32) │ body = kind (u8) │ fields, little-endian
+//!
+//! A datagram carries exactly one frame; on a stream, [`body_bytes`] says from the header how much to read,
+//! and refuses before a byte of it is allocated. Messages are uncorrelated: a reply names the term (and the
+//! position, round or sequence number) that it speaks of, because nothing else ties it to its request.
+//!
+//! Invariants: encoding appends to a buffer that the caller reuses; decoding borrows; whatever the bytes are,
+//! decoding neither panics nor allocates more than their length.
+
+pub use crate::codec::Malformed;
+use crate::codec::{MAX_ENTRY_BYTES, Put, Reader};
+use crate::types::{Entry, Index, LastEntry, Op, OpReply, Sequence, ServerId, SessionId, Term, Value};
+use std::rc::Rc;
+
+/// The largest frame: it fits a datagram.
+pub const MAX_FRAME_BYTES: usize = 60 * 1024;
+
+/// Length and checksum.
+pub const FRAME_HEADER_BYTES: usize = 8;
+
+/// How many entries fit a frame whatever they are.
+pub const MAX_ENTRIES_PER_FRAME: usize = (MAX_FRAME_BYTES - 128) / MAX_ENTRY_BYTES;
+
+/// RequestVote (§5.2).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct VoteRequest {
+    /// The candidate's term.
+    pub term: Term,
+    /// Who asks.
+    pub candidate: ServerId,
+    /// Where the candidate's log ends.
+    pub last: LastEntry,
+}
+
+/// The answer to RequestVote.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct VoteReply {
+    /// The term that the answer speaks of: the voter's when it decided.
+    pub term: Term,
+    /// Who answers.
+    pub voter: ServerId,
+    /// Whether the candidate got the vote.
+    pub granted: bool,
+}
+
+/// AppendEntries (§5.3); without entries, a heartbeat.
+#[derive(Copy, Clone, Debug)]
+pub struct AppendRequest<'a> {
+    /// The leader's term.
+    pub term: Term,
+    /// Who leads.
+    pub leader: ServerId,
+    /// The entry just before the new ones.
+    pub prev: LastEntry,
+    /// The leader's commit index.
+    pub commit: Index,
+    /// The leader's latest read round, echoed by the reply (§8: "exchange heartbeat messages with a majority
+    /// of the cluster before responding to read-only requests").
+    pub round: u64,
+    /// The new entries.
+    pub entries: Entries<'a>,
+}
+
+/// The answer to AppendEntries.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct AppendReply {
+    /// The term that the answer speaks of.
+    pub term: Term,
+    /// Who answers.
+    pub follower: ServerId,
+    /// The latest read round seen from the leader of that term.
+    pub round: u64,
+    /// What became of the request.
+    pub outcome: AppendOutcome,
+}
+
+/// What became of an AppendEntries request.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum AppendOutcome {
+    /// The follower's log equals the leader's up to here, durably.
+    Matched(Index),
+    /// The follower has no entry equal to the request's previous one (or refuses its old term).
+    Conflict {
+        /// The previous index of the refused request; tells which of several in flight it was.
+        refused: Index,
+        /// Where the leader should look next (§5.3, the paragraph on fewer rejected AppendEntries).
+        hint: ConflictHint,
+    },
+}
+
+/// What a follower knows of the place where its log parts from the leader's.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ConflictHint {
+    /// "the term of the conflicting entry"; 0 when the follower's log is too short.
+    pub term: Term,
+    /// "and the first index it stores for that term"; for a short log, the index after its last.
+    pub first: Index,
+}
+
+/// What a client asks for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ClientRequest {
+    /// The client's session.
+    pub session: SessionId,
+    /// Its number for this operation.
+    pub sequence: Sequence,
+    /// It has the replies to all operations below this number.
+    pub ack_below: Sequence,
+    /// The operation.
+    pub op: Op,
+}
+
+/// What a server tells a client.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClientReply {
+    /// The client's session.
+    pub session: SessionId,
+    /// The client's number for the operation.
+    pub sequence: Sequence,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// The two things that a server can say about an operation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// It was carried out.
+    Done(OpReply),
+    /// Ask somebody else. Says nothing about whether the operation takes effect.
+    NotLeader {
+        /// Who leads, if known.
+        hint: Option<ServerId>,
+    },
+}
+
+/// Anything that travels.
+#[derive(Clone, Debug)]
+pub enum Message<'a> {
+    /// RequestVote.
+    VoteRequest(VoteRequest),
+    /// Its answer.
+    VoteReply(VoteReply),
+    /// AppendEntries.
+    Append(AppendRequest<'a>),
+    /// Its answer.
+    AppendReply(AppendReply),
+    /// From a client.
+    ClientRequest(ClientRequest),
+    /// To a client.
+    ClientReply(ClientReply),
+}
+
+impl Message<'_> {
+    /// The term that the message speaks of, when it is one between servers.
+    pub fn term(&self) -> Option<Term> {
+        match self {
+            Self::VoteRequest(m) => Some(m.term),
+            Self::VoteReply(m) => Some(m.term),
+            Self::Append(m) => Some(m.term),
+            Self::AppendReply(m) => Some(m.term),
+            Self::ClientRequest(_) | Self::ClientReply(_) => None,
+        }
+    }
+
+    /// The server that sent it, when it is one between servers.
+    pub fn sender(&self) -> Option<ServerId> {
+        match self {
+            Self::VoteRequest(m) => Some(m.candidate),
+            Self::VoteReply(m) => Some(m.voter),
+            Self::Append(m) => Some(m.leader),
+            Self::AppendReply(m) => Some(m.follower),
+            Self::ClientRequest(_) | Self::ClientReply(_) => None,
+        }
+    }
+}
+
+/// The entries of a received AppendEntries, still in its frame. They were checked when it was decoded.
+#[derive(Copy, Clone, Debug)]
+pub struct Entries<'a> {
+    count: u16,
+    bytes: &'a [u8],
+}
+
+impl Entries<'_> {
+    /// No entries: a heartbeat.
+    pub const NONE: Self = Self { count: 0, bytes: &[] };
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.count.into()
+    }
+
+    /// Whether this is a heartbeat.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Entry;
+
+    fn next(&mut self) -> Option<Entry> {
+        self.count = self.count.checked_sub(1)?;
+        let mut reader = Reader(self.bytes);
+        let entry = reader.entry().expect("the entries were walked once when the frame was decoded");
+        self.bytes = reader.0;
+        Some(entry)
+    }
+}
+
+const VOTE_REQUEST: u8 = 1;
+const VOTE_REPLY: u8 = 2;
+const APPEND: u8 = 3;
+const APPEND_REPLY: u8 = 4;
+const CLIENT_REQUEST: u8 = 5;
+const CLIENT_REPLY: u8 = 6;
+
+/// Replaces the contents of `frame` with a frame whose body `fill` writes.
+fn frame(frame: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
+    frame.clear();
+    frame.put(&[0; FRAME_HEADER_BYTES]);
+    frame.put_u8(kind);
+    fill(frame);
+    let (header, body) = frame.split_at_mut(FRAME_HEADER_BYTES);
+    header[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
+    header[4..].copy_from_slice(&crc32fast::hash(body).to_le_bytes());
+}
+
+/// Encodes a message that carries no entries; the previous contents of `buffer` are replaced.
+pub fn encode(message: &Message<'_>, buffer: &mut Vec<u8>) {
+    match message {
+        Message::VoteRequest(m) => frame(buffer, VOTE_REQUEST, |b| {
+            b.put_u64(m.term.0);
+            b.put_u16(m.candidate.0);
+            put_last(b, m.last);
+        }),
+        Message::VoteReply(m) => frame(buffer, VOTE_REPLY, |b| {
+            b.put_u64(m.term.0);
+            b.put_u16(m.voter.0);
+            b.put_u8(m.granted.into());
+        }),
+        Message::Append(m) => frame(buffer, APPEND, |b| {
+            put_append_head(b, m, m.entries.count);
+            b.put(m.entries.bytes);
+        }),
+        Message::AppendReply(m) => frame(buffer, APPEND_REPLY, |b| {
+            b.put_u64(m.term.0);
+            b.put_u16(m.follower.0);
+            b.put_u64(m.round);
+            match m.outcome {
+                AppendOutcome::Matched(index) => {
+                    b.put_u8(0);
+                    b.put_u64(index.0);
+                }
+                AppendOutcome::Conflict { refused, hint } => {
+                    b.put_u8(1);
+                    b.put_u64(refused.0);
+                    b.put_u64(hint.term.0);
+                    b.put_u64(hint.first.0);
+                }
+            }
+        }),
+        Message::ClientRequest(m) => frame(buffer, CLIENT_REQUEST, |b| {
+            b.put_u64(m.session.0);
+            b.put_u64(m.sequence.0);
+            b.put_u64(m.ack_below.0);
+            b.put_op(&m.op);
+        }),
+        Message::ClientReply(m) => frame(buffer, CLIENT_REPLY, |b| {
+            b.put_u64(m.session.0);
+            b.put_u64(m.sequence.0);
+            match &m.answer {
+                Answer::NotLeader { hint } => {
+                    b.put_u8(0);
+                    b.put_u16(hint.map_or(0, |server| server.0));
+                }
+                Answer::Done(reply) => {
+                    b.put_u8(1);
+                    put_reply(b, reply);
+                }
+            }
+        }),
+    }
+}
+
+/// Encodes an AppendEntries with `entries`, straight from the log; `head.entries` is ignored.
+pub fn encode_append(head: &AppendRequest<'_>, entries: &[Entry], buffer: &mut Vec<u8>) {
+    frame(buffer, APPEND, |b| {
+        let count = entries.len().min(MAX_ENTRIES_PER_FRAME);
+        put_append_head(b, head, count as u16);
+        for entry in &entries[..count] {
+            b.put_entry(entry);
+        }
+    });
+}
+
+fn put_append_head(b: &mut Vec<u8>, m: &AppendRequest<'_>, count: u16) {
+    b.put_u64(m.term.0);
+    b.put_u16(m.leader.0);
+    put_last(b, m.prev);
+    b.put_u64(m.commit.0);
+    b.put_u64(m.round);
+    b.put_u16(count);
+}
+
+fn put_last(b: &mut Vec<u8>, last: LastEntry) {
+    b.put_u64(last.term.0);
+    b.put_u64(last.index.0);
+}
+
+fn put_reply(b: &mut Vec<u8>, reply: &OpReply) {
+    match reply {
+        OpReply::Value(value) => {
+            b.put_u8(0);
+            put_value(b, value.as_ref());
+        }
+        OpReply::Done { version } => {
+            b.put_u8(1);
+            b.put_u64(*version);
+        }
+        OpReply::Mismatch(value) => {
+            b.put_u8(2);
+            put_value(b, value.as_ref());
+        }
+        OpReply::Refused => b.put_u8(3),
+        OpReply::Forgotten => b.put_u8(4),
+    }
+}
+
+fn put_value(b: &mut Vec<u8>, value: Option<&Value>) {
+    match value {
+        None => b.put_u8(0),
+        Some(Value::Register(value)) => {
+            b.put_u8(1);
+            b.put_u64(*value);
+        }
+        Some(Value::List(items)) => {
+            b.put_u8(2);
+            b.put_u32(items.len() as u32);
+            for item in items.iter() {
+                b.put_u64(*item);
+            }
+        }
+    }
+}
+
+/// How long the body is that a frame's header announces.
+///
+/// # Errors
+/// [`Malformed`] when it could not be a frame of ours, so that a reader of a stream allocates nothing for it.
+pub fn body_bytes(header: [u8; FRAME_HEADER_BYTES]) -> Result<usize, Malformed> {
+    let announced = Reader(&header).u32()? as usize;
+    if announced == 0 || announced > MAX_FRAME_BYTES - FRAME_HEADER_BYTES {
+        return Err(Malformed);
+    }
+    Ok(announced)
+}
+
+/// Decodes one whole frame.
+///
+/// # Errors
+/// [`Malformed`] when it is truncated, oversized, damaged, or followed by anything.
+pub fn decode(frame: &[u8]) -> Result<Message<'_>, Malformed> {
+    let (header, body) = frame.split_first_chunk::<FRAME_HEADER_BYTES>().ok_or(Malformed)?;
+    let checksum = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
+    if body_bytes(*header)? != body.len() || crc32fast::hash(body) != checksum {
+        return Err(Malformed);
+    }
+    let mut r = Reader(body);
+    let message = match r.u8()? {
+        VOTE_REQUEST => Message::VoteRequest(VoteRequest {
+            term: Term(r.u64()?),
+            candidate: ServerId(r.u16()?),
+            last: last(&mut r)?,
+        }),
+        VOTE_REPLY => Message::VoteReply(VoteReply {
+            term: Term(r.u64()?),
+            voter: ServerId(r.u16()?),
+            granted: r.bool()?,
+        }),
+        APPEND => {
+            let (term, leader, prev) = (Term(r.u64()?), ServerId(r.u16()?), last(&mut r)?);
+            let (commit, round) = (Index(r.u64()?), r.u64()?);
+            let entries = entries(&mut r)?;
+            Message::Append(AppendRequest { term, leader, prev, commit, round, entries })
+        }
+        APPEND_REPLY => Message::AppendReply(AppendReply {
+            term: Term(r.u64()?),
+            follower: ServerId(r.u16()?),
+            round: r.u64()?,
+            outcome: match r.u8()? {
+                0 => AppendOutcome::Matched(Index(r.u64()?)),
+                1 => AppendOutcome::Conflict {
+                    refused: Index(r.u64()?),
+                    hint: ConflictHint { term: Term(r.u64()?), first: Index(r.u64()?) },
+                },
+                _ => return Err(Malformed),
+            },
+        }),
+        CLIENT_REQUEST => Message::ClientRequest(ClientRequest {
+            session: SessionId(r.u64()?),
+            sequence: Sequence(r.u64()?),
+            ack_below: Sequence(r.u64()?),
+            op: r.op()?,
+        }),
+        CLIENT_REPLY => Message::ClientReply(ClientReply {
+            session: SessionId(r.u64()?),
+            sequence: Sequence(r.u64()?),
+            answer: match r.u8()? {
+                0 => {
+                    let hint = r.u16()?;
+                    Answer::NotLeader { hint: (hint != 0).then_some(ServerId(hint)) }
+                }
+                1 => Answer::Done(reply(&mut r)?),
+                _ => return Err(Malformed),
+            },
+        }),
+        _ => return Err(Malformed),
+    };
+    r.end()?;
+    Ok(message)
+}
+
+fn last(r: &mut Reader<'_>) -> Result<LastEntry, Malformed> {
+    Ok(LastEntry { term: Term(r.u64()?), index: Index(r.u64()?) })
+}
+
+/// Walks the entries once, so that iterating over them later cannot fail.
+fn entries<'a>(r: &mut Reader<'a>) -> Result<Entries<'a>, Malformed> {
+    let count = r.u16()?;
+    let bytes = r.0;
+    for _ in 0..count {
+        r.entry()?;
+    }
+    Ok(Entries { count, bytes: &bytes[..bytes.len() - r.0.len()] })
+}
+
+fn reply(r: &mut Reader<'_>) -> Result<OpReply, Malformed> {
+    Ok(match r.u8()? {
+        0 => OpReply::Value(value(r)?),
+        1 => OpReply::Done { version: r.u64()? },
+        2 => OpReply::Mismatch(value(r)?),
+        3 => OpReply::Refused,
+        4 => OpReply::Forgotten,
+        _ => return Err(Malformed),
+    })
+}
+
+fn value(r: &mut Reader<'_>) -> Result<Option<Value>, Malformed> {
+    Ok(match r.u8()? {
+        0 => None,
+        1 => Some(Value::Register(r.u64()?)),
+        2 => {
+            let count = r.u32()? as usize;
+            // Taken before it is allocated for: a false count finds too few bytes here.
+            let mut items = Reader(r.bytes(count.checked_mul(8).ok_or(Malformed)?)?);
+            let mut list = Vec::with_capacity(count);
+            while !items.0.is_empty() {
+                list.push(items.u64()?);
+            }
+            Some(Value::List(Rc::new(list)))
+        }
+        _ => return Err(Malformed),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::arbitrary;
+    use proptest::prelude::*;
+
+    fn value_strategy() -> impl Strategy<Value = Option<Value>> {
+        prop_oneof![
+            Just(None),
+            any::<u64>().prop_map(|v| Some(Value::Register(v))),
+            prop::collection::vec(any::<u64>(), 0..20).prop_map(|v| Some(Value::List(Rc::new(v)))),
+        ]
+    }
+
+    fn reply_strategy() -> impl Strategy<Value = OpReply> {
+        prop_oneof![
+            value_strategy().prop_map(OpReply::Value),
+            value_strategy().prop_map(OpReply::Mismatch),
+            any::<u64>().prop_map(|version| OpReply::Done { version }),
+            Just(OpReply::Refused),
+            Just(OpReply::Forgotten),
+        ]
+    }
+
+    fn message() -> impl Strategy<Value = Message<'static>> {
+        let n = any::<u64>;
+        prop_oneof![
+            (n(), any::<u16>(), n(), n()).prop_map(|(t, c, lt, li)| Message::VoteRequest(VoteRequest {
+                term: Term(t),
+                candidate: ServerId(c),
+                last: LastEntry { term: Term(lt), index: Index(li) },
+            })),
+            (n(), any::<u16>(), any::<bool>()).prop_map(|(t, v, granted)| Message::VoteReply(VoteReply {
+                term: Term(t),
+                voter: ServerId(v),
+                granted,
+            })),
+            (n(), any::<u16>(), n(), n()).prop_map(|(t, f, round, m)| Message::AppendReply(AppendReply {
+                term: Term(t),
+                follower: ServerId(f),
+                round,
+                outcome: AppendOutcome::Matched(Index(m)),
+            })),
+            (n(), any::<u16>(), n(), n(), n()).prop_map(|(t, f, r, ht, hf)| {
+                Message::AppendReply(AppendReply {
+                    term: Term(t),
+                    follower: ServerId(f),
+                    round: 0,
+                    outcome: AppendOutcome::Conflict {
+                        refused: Index(r),
+                        hint: ConflictHint { term: Term(ht), first: Index(hf) },
+                    },
+                })
+            }),
+            (n(), n(), n(), arbitrary::op()).prop_map(|(s, q, a, op)| Message::ClientRequest(
+                ClientRequest { session: SessionId(s), sequence: Sequence(q), ack_below: Sequence(a), op }
+            )),
+            (n(), n(), reply_strategy()).prop_map(|(s, q, reply)| Message::ClientReply(ClientReply {
+                session: SessionId(s),
+                sequence: Sequence(q),
+                answer: Answer::Done(reply),
+            })),
+            (n(), n(), any::<u16>()).prop_map(|(s, q, hint)| Message::ClientReply(ClientReply {
+                session: SessionId(s),
+                sequence: Sequence(q),
+                answer: Answer::NotLeader { hint: (hint != 0).then_some(ServerId(hint)) },
+            })),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_message_survives_its_frame(message in message()) {
+            let mut frame = vec![0xaa; 7];
+            encode(&message, &mut frame);
+            let decoded = decode(&frame).expect("it was just encoded");
+            prop_assert_eq!(format!("{decoded:?}"), format!("{message:?}"));
+        }
+
+        #[test]
+        fn appended_entries_survive_their_frame(
+            entries in prop::collection::vec(arbitrary::entry(), 0..40), term: u64, index: u64, round: u64,
+        ) {
+            let head = AppendRequest {
+                term: Term(term),
+                leader: ServerId(3),
+                prev: LastEntry { term: Term(term / 2), index: Index(index) },
+                commit: Index(index / 2),
+                round,
+                entries: Entries::NONE,
+            };
+            let mut frame = Vec::new();
+            encode_append(&head, &entries, &mut frame);
+            let Ok(Message::Append(decoded)) = decode(&frame) else { panic!("an append was encoded") };
+            prop_assert_eq!(decoded.entries.len(), entries.len());
+            prop_assert_eq!(decoded.entries.collect::<Vec<_>>(), entries);
+            prop_assert_eq!((decoded.term, decoded.prev, decoded.commit, decoded.round),
+                (head.term, head.prev, head.commit, head.round));
+        }
+
+        /// "Malformed, truncated or oversized frames are [...] dropped as a fact, never a panic."
+        #[test]
+        fn arbitrary_bytes_are_refused_quietly(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = decode(&bytes);
+        }
+
+        /// The same behind a correct header, or the checksum would hide every later mistake.
+        #[test]
+        fn arbitrary_bodies_are_refused_quietly(body in prop::collection::vec(any::<u8>(), 1..300), kind in 0..8_u8) {
+            let mut bytes = Vec::new();
+            frame(&mut bytes, kind, |b| b.put(&body));
+            if let Ok(Message::Append(append)) = decode(&bytes) {
+                prop_assert_eq!(append.entries.count(), append.entries.len());
+            }
+        }
+
+        #[test]
+        fn a_damaged_frame_is_refused(message in message(), at: prop::sample::Index, bit in 0..8_u8) {
+            let mut frame = Vec::new();
+            encode(&message, &mut frame);
+            let at = at.index(frame.len());
+            frame[at] ^= 1 << bit;
+            prop_assert!(decode(&frame).is_err());
+        }
+
+        #[test]
+        fn a_cut_frame_is_refused(message in message(), at: prop::sample::Index) {
+            let mut frame = Vec::new();
+            encode(&message, &mut frame);
+            prop_assert!(decode(&frame[..at.index(frame.len())]).is_err());
+        }
+    }
+
+    /// A list that claims four billion items in a frame of 30 bytes.
+    #[test]
+    fn a_false_count_allocates_nothing() {
+        let mut bytes = Vec::new();
+        frame(&mut bytes, CLIENT_REPLY, |b| {
+            b.put(&[0; 16]);
+            b.put(&[1, 0, 2]);
+            b.put_u32(u32::MAX);
+        });
+        assert_eq!(decode(&bytes).err(), Some(Malformed));
+    }
+
+    #[test]
+    fn an_oversized_frame_is_refused_by_its_header() {
+        let header = |len: u32| {
+            let mut header = [0; FRAME_HEADER_BYTES];
+            header[..4].copy_from_slice(&len.to_le_bytes());
+            header
+        };
+        assert_eq!(body_bytes(header(u32::MAX)), Err(Malformed));
+        assert_eq!(body_bytes(header(0)), Err(Malformed));
+        assert_eq!(body_bytes(header(100)), Ok(100));
+    }
+
+    #[test]
+    fn a_full_append_fits_a_datagram() {
+        let entry = Entry {
+            term: Term(1),
+            command: crate::types::Command::Client {
+                session: SessionId(1),
+                sequence: Sequence(1),
+                ack_below: Sequence(1),
+                op: Op::Delete { key: crate::types::Key(1) },
+            },
+        };
+        let head = AppendRequest {
+            term: Term(1),
+            leader: ServerId(1),
+            prev: LastEntry::default(),
+            commit: Index(0),
+            round: 0,
+            entries: Entries::NONE,
+        };
+        let mut frame = Vec::new();
+        encode_append(&head, &vec![entry; 5_000], &mut frame);
+        assert!(frame.len() <= MAX_FRAME_BYTES);
+        assert!(decode(&frame).is_ok());
+    }
+}

@@ -1,0 +1,334 @@
+//! `Net`: the device that carries datagrams.
+//!
+//!   send ──► link says: lost, or arrives at t (and a copy at u) ──timer──► arrive ──► receive buffer ──► wake
+//!
+//! A datagram is lost to a cut when its link is cut at the moment when it is sent or at the moment when it
+//! would arrive. A cut that begins and ends in between does not touch it; one that is healed before it arrives
+//! lets it through only if it was sent before the cut.
+//!
+//! Invariants: a sent datagram leaves a `DatagramSent` and, for itself and each copy, exactly one of
+//! `DatagramDelivered` and `DatagramLost` (unless the run ends before); nothing is allocated per datagram once
+//! buffers have grown.
+//! Not here: what a link does (`link.rs`), when links are cut (`nemesis`).
+
+use std::cell::RefCell;
+use std::io;
+use std::task::{Poll, Waker};
+
+use sim_runtime::device::{Coverage, Device, DeviceId};
+use sim_runtime::rng::hash_bytes;
+use sim_runtime::trace::Down;
+use sim_runtime::{Handle, NodeId, Owner};
+
+use super::config::NetConfig;
+use super::link::{Fate, Links};
+use super::packet::Packets;
+use super::socket::{OVERHEAD_BYTES, SocketKey, Sockets, Waiting};
+use crate::records::{DatagramDelivered, DatagramLost, DatagramSent, Lost};
+
+/// The network of a world: `handle.device::<Net>()`.
+#[derive(Debug)]
+pub struct Net {
+    state: RefCell<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    config: NetConfig,
+    links: Links,
+    packets: Packets,
+    sockets: Sockets,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    sent: u64,
+    delivered: u64,
+    lost: u64,
+    cut: u64,
+    duplicated: u64,
+    held_up: u64,
+    reordered: u64,
+    node_down: u64,
+    port_unbound: u64,
+    buffer_full: u64,
+    cuts: u64,
+}
+
+/// A datagram that somebody sends.
+pub(super) struct Letter<'a> {
+    pub(super) from: Owner,
+    pub(super) from_port: u16,
+    pub(super) to: NodeId,
+    pub(super) to_port: u16,
+    pub(super) bytes: &'a [u8],
+}
+
+/// What was received, and from which port of which node.
+pub(super) type Received<T> = (T, NodeId, u16);
+
+impl Net {
+    /// Sets how harsh the links are from now on.
+    pub fn configure(&self, config: NetConfig) {
+        let state = &mut *self.state.borrow_mut();
+        state.config = config;
+        state.links.forget_conditions();
+    }
+
+    /// How harsh the links are.
+    pub fn config(&self) -> NetConfig {
+        self.state.borrow().config
+    }
+
+    /// Cuts the link from `from` to `to`, in this direction. Cuts count: the link is open again when each has
+    /// been healed.
+    ///
+    /// # Panics
+    /// If `from` is `to`.
+    pub fn cut(&self, from: NodeId, to: NodeId) {
+        let state = &mut *self.state.borrow_mut();
+        state.links.cut(from, to);
+        state.counts.cuts += 1;
+    }
+
+    /// Takes one cut back.
+    ///
+    /// # Panics
+    /// If the link is not cut.
+    pub fn heal(&self, from: NodeId, to: NodeId) {
+        self.state.borrow_mut().links.heal(from, to);
+    }
+
+    /// Takes all cuts back.
+    pub fn heal_all(&self) {
+        self.state.borrow_mut().links.heal_all();
+    }
+
+    /// Whether messages from `from` to `to` are cut off now.
+    pub fn is_cut(&self, from: NodeId, to: NodeId) -> bool {
+        self.state.borrow().links.is_cut(from, to)
+    }
+
+    pub(super) fn bind(&self, owner: Owner, port: u16) -> io::Result<(SocketKey, u16)> {
+        let sockets = &mut self.state.borrow_mut().sockets;
+        let key = sockets.bind(owner, port)?;
+        let port = sockets.get(key).expect("it was bound just now").port;
+        Ok((key, port))
+    }
+
+    pub(super) fn close(&self, key: SocketKey) {
+        let closed = {
+            let state = &mut *self.state.borrow_mut();
+            let closed = state.sockets.close(key);
+            if let Some(socket) = &closed {
+                socket.queue.iter().for_each(|slot| state.packets.free(*slot));
+            }
+            closed
+        };
+        drop(closed);
+    }
+
+    #[inline]
+    pub(super) fn send(&self, world: &Handle, letter: &Letter<'_>) {
+        let state = &mut *self.state.borrow_mut();
+        let Letter { from, from_port, to, to_port, bytes } = *letter;
+        let now_ns = world.now_ns();
+        let id = state.counts.sent;
+        state.counts.sent += 1;
+        let payload_hash = hash_bytes(0, bytes);
+        let place = state.links.place(from.node, to);
+        let is_cut = state.links.is_cut(from.node, to);
+        let link = state.links.link(place);
+        let fate = link.fate(world, &state.config, now_ns);
+        let sent = |arrives_ns| DatagramSent {
+            to,
+            len: bytes.len() as u32,
+            payload: payload_hash,
+            ports: (from_port, to_port),
+            arrives_ns,
+            id,
+        };
+        let (after_ns, copy_ns) = match fate {
+            Fate::Arrives { after_ns, copy_ns, held_up } if !is_cut => {
+                state.counts.held_up += u64::from(held_up);
+                (after_ns, copy_ns)
+            }
+            Fate::Arrives { .. } | Fate::Lost => {
+                world.emit_for(from, sent(0));
+                return state.counts.lose(world, from, to, id, if is_cut { Lost::Cut } else { Lost::Loss });
+            }
+        };
+        link.sent += 1;
+        let number = link.sent;
+        world.emit_for(from, sent(now_ns + after_ns));
+        let mut copy = |after_ns: u64, is_copy| {
+            let (slot, packet) = state.packets.insert(bytes);
+            (packet.from, packet.to) = (from, to);
+            (packet.from_port, packet.to_port) = (from_port, to_port);
+            (packet.link, packet.number) = (place, number);
+            (packet.id, packet.payload_hash, packet.is_copy) = (id, payload_hash, is_copy);
+            world.at(now_ns + after_ns, Self::ID, u64::from(slot));
+        };
+        copy(after_ns, false);
+        if let Some(copy_ns) = copy_ns {
+            copy(copy_ns, true);
+            state.counts.duplicated += 1;
+        }
+    }
+
+    /// Takes the first datagram that waits at the socket. With none there, `waker` will be woken.
+    #[inline]
+    pub(super) fn receive<T>(
+        &self,
+        key: SocketKey,
+        waker: Option<&Waker>,
+        take: impl FnOnce(&mut Inbound<'_>) -> T,
+    ) -> Poll<io::Result<Received<T>>> {
+        let state = &mut *self.state.borrow_mut();
+        let Some(socket) = state.sockets.get(key) else { return Poll::Ready(Err(gone())) };
+        let Some(slot) = socket.queue.pop_front() else {
+            if let Some(waker) = waker {
+                socket.waiting.add(waker);
+            }
+            return Poll::Pending;
+        };
+        let packet = state.packets.get(slot);
+        socket.queued_bytes -= packet.bytes.len() + OVERHEAD_BYTES;
+        let (from, port) = (packet.from.node, packet.from_port);
+        let mut inbound = Inbound { packets: &mut state.packets, slot, taken: false };
+        let value = take(&mut inbound);
+        if !inbound.taken {
+            state.packets.free(slot);
+        }
+        Poll::Ready(Ok((value, from, port)))
+    }
+}
+
+/// A datagram that is being taken out of a receive buffer.
+pub(super) struct Inbound<'a> {
+    packets: &'a mut Packets,
+    slot: u32,
+    taken: bool,
+}
+
+impl Inbound<'_> {
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.packets.get(self.slot).bytes
+    }
+
+    pub(super) fn take_bytes(&mut self) -> Vec<u8> {
+        self.taken = true;
+        self.packets.take_bytes(self.slot)
+    }
+}
+
+/// The error of a handle whose incarnation is dead.
+#[cold]
+pub(super) fn gone() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the incarnation that bound this socket is dead")
+}
+
+impl Counts {
+    fn lose(&mut self, world: &Handle, from: Owner, to: NodeId, id: u64, why: Lost) {
+        match why {
+            Lost::Loss => self.lost += 1,
+            Lost::Cut => self.cut += 1,
+            Lost::NoReceiver if to.0 < world.node_count() && world.is_up(to) => self.port_unbound += 1,
+            Lost::NoReceiver => self.node_down += 1,
+            Lost::BufferFull => self.buffer_full += 1,
+        }
+        world.emit_for(from, DatagramLost { to, why, id });
+    }
+}
+
+impl State {
+    /// A datagram has come to the end of its way. Returns who is to be woken.
+    #[inline]
+    fn arrive(&mut self, world: &Handle, slot: u32) -> Waiting {
+        let packet = self.packets.get(slot);
+        let (from, to, id, len) = (packet.from, packet.to, packet.id, packet.bytes.len());
+        let full = |queued_bytes| queued_bytes + len + OVERHEAD_BYTES > self.config.receive_buffer_bytes;
+        let why = if self.links.is_cut(from.node, to) {
+            Lost::Cut
+        } else {
+            match self.sockets.at(to, packet.to_port) {
+                None => Lost::NoReceiver,
+                Some(socket) if full(socket.queued_bytes) => Lost::BufferFull,
+                Some(socket) => {
+                    socket.queue.push_back(slot);
+                    socket.queued_bytes += len + OVERHEAD_BYTES;
+                    let waiting = std::mem::take(&mut socket.waiting);
+                    let link = self.links.link(packet.link);
+                    self.counts.delivered += 1;
+                    self.counts.reordered += u64::from(packet.number < link.arrived && !packet.is_copy);
+                    link.arrived = link.arrived.max(packet.number);
+                    let record = DatagramDelivered {
+                        from: from.node,
+                        len: len as u32,
+                        payload: packet.payload_hash,
+                        id,
+                    };
+                    world.emit_for(socket.owner, record);
+                    return waiting;
+                }
+            }
+        };
+        self.packets.free(slot);
+        self.counts.lose(world, from, to, id, why);
+        Waiting::default()
+    }
+}
+
+impl Device for Net {
+    const ID: DeviceId = DeviceId(0);
+
+    fn new(_world: &Handle) -> Self {
+        Self { state: RefCell::default() }
+    }
+
+    #[inline]
+    fn fire(&self, world: &Handle, token: u64) {
+        let waiting = self.state.borrow_mut().arrive(world, token as u32);
+        waiting.wake();
+    }
+
+    fn node_down(&self, _world: &Handle, node: NodeId, _how: Down, _fault: u64) {
+        let closed = {
+            let state = &mut *self.state.borrow_mut();
+            let closed = state.sockets.close_all(node);
+            for socket in &closed {
+                socket.queue.iter().for_each(|slot| state.packets.free(*slot));
+            }
+            closed
+        };
+        drop(closed);
+    }
+
+    fn coverage(&self, into: &mut Coverage) {
+        let state = self.state.borrow();
+        let (config, counts) = (&state.config, &state.counts);
+        into.add("datagrams sent", counts.sent);
+        into.add("datagrams delivered", counts.delivered);
+        into.add("datagrams overtaken", counts.reordered);
+        into.add("datagrams to a node that was down", counts.node_down);
+        into.add("datagrams to a port that nobody had bound", counts.port_unbound);
+        into.add("datagrams dropped by a full buffer", counts.buffer_full);
+        // What is switched off has no counter: a counter of 0 means "on, but never reached".
+        let switched = [
+            (config.loss_per_million > 0, "datagrams lost", counts.lost),
+            (config.duplicate_per_million > 0, "datagrams duplicated", counts.duplicated),
+            (config.reorder_per_million > 0, "datagrams held up", counts.held_up),
+            (counts.cuts > 0, "datagrams cut off", counts.cut),
+        ];
+        for (_, name, count) in switched.into_iter().filter(|(on, _, count)| *on || *count > 0) {
+            into.add(name, count);
+        }
+    }
+
+    fn clear(&self) {
+        let sockets = self.state.borrow_mut().sockets.clear();
+        drop(sockets);
+    }
+}

@@ -1,0 +1,221 @@
+//! Links: what happens to a message on its way from one node to another.
+//!
+//!   (link, bucket of now) ──fields──► Conditions, cached until the bucket ends ──► Fate of a message
+//!   nemesis ──cut, heal──► counters per directed link: open when no fault holds it
+//!
+//! All that a message meets depends on the link and the time bucket in which it is sent, never on how many
+//! were sent before: taking one message out of a run leaves the fate of all others as it was.
+//!
+//! Invariants: conditions are read at the beginning of their bucket, so an override holds for the buckets that
+//! begin in its interval; a node's link to itself is always open, quick and true.
+//! Not here: who cuts (`nemesis`), what is under way (`packet.rs`).
+
+use sim_runtime::rng::Field;
+use sim_runtime::{Handle, NodeId};
+
+use super::config::NetConfig;
+
+/// How long a message takes on a link, by [`link_key`] and buckets of 2 ms.
+pub const LATENCY: Field = Field::new("net latency");
+/// Whether messages are lost on a link.
+pub const LOSS: Field = Field::new("net loss");
+/// Whether messages arrive twice on a link.
+pub const DUPLICATION: Field = Field::new("net duplication");
+/// Whether messages are held up on a link while later ones are not: buckets of 100 µs.
+pub const REORDERING: Field = Field::new("net reordering").with_bucket(100_000);
+/// Whether a link is slow: buckets of 250 ms.
+pub const SLOWNESS: Field = Field::new("net slowness").with_bucket(250_000_000);
+
+/// What a message to oneself takes.
+const LOOPBACK_NS: u64 = 10_000;
+
+/// The key of a directed link in the fields of the network.
+#[inline]
+pub const fn link_key(from: NodeId, to: NodeId) -> u64 {
+    (from.0 as u64) << 16 | to.0 as u64
+}
+
+/// What a link does to a message that is sent now.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    /// It arrives after so long; `copy_ns` says after how long a copy of it does, if there is one.
+    Arrives {
+        after_ns: u64,
+        copy_ns: Option<u64>,
+        held_up: bool,
+    },
+    Lost,
+}
+
+/// A directed link: its conditions as of the current bucket.
+#[derive(Debug)]
+pub(super) struct Link {
+    from: NodeId,
+    to: NodeId,
+    known_until_ns: u64,
+    latency_ns: u64,
+    copy_ns: Option<u64>,
+    lost: bool,
+    extra_known_until_ns: u64,
+    extra_ns: u64,
+    /// Numbers the messages, to see who overtakes whom.
+    pub(super) sent: u64,
+    /// The highest number that has arrived.
+    pub(super) arrived: u64,
+}
+
+impl Link {
+    fn new(from: NodeId, to: NodeId) -> Self {
+        let nothing_known = Self {
+            from,
+            to,
+            known_until_ns: 0,
+            latency_ns: LOOPBACK_NS,
+            copy_ns: None,
+            lost: false,
+            extra_known_until_ns: 0,
+            extra_ns: 0,
+            sent: 0,
+            arrived: 0,
+        };
+        let for_ever = if from == to { u64::MAX } else { 0 };
+        Self { known_until_ns: for_ever, extra_known_until_ns: for_ever, ..nothing_known }
+    }
+
+    /// What happens to a message that is sent now.
+    #[inline]
+    pub(super) fn fate(&mut self, world: &Handle, config: &NetConfig, now_ns: u64) -> Fate {
+        if now_ns >= self.known_until_ns {
+            self.read(world, config, now_ns);
+        }
+        if self.lost {
+            return Fate::Lost;
+        }
+        if now_ns >= self.extra_known_until_ns {
+            self.read_extra(world, config, now_ns);
+        }
+        let after_ns = self.latency_ns + self.extra_ns;
+        Fate::Arrives { after_ns, copy_ns: self.copy_ns, held_up: self.extra_ns > 0 }
+    }
+
+    fn read(&mut self, world: &Handle, config: &NetConfig, now_ns: u64) {
+        let key = link_key(self.from, self.to);
+        let at_ns = now_ns - now_ns % sim_runtime::rng::BUCKET_NS;
+        self.known_until_ns = at_ns + sim_runtime::rng::BUCKET_NS;
+        let latency = world.sample_at(LATENCY, key, at_ns);
+        self.latency_ns = latency.range(config.latency_min_us * 1_000, config.latency_max_us * 1_000);
+        if latency.split(0).chance(config.tail_per_million) {
+            self.latency_ns *= config.tail_factor;
+        }
+        if config.slow_per_million > 0
+            && world.sample_at(SLOWNESS, key, at_ns).chance(config.slow_per_million)
+        {
+            self.latency_ns *= config.slow_factor;
+        }
+        self.lost =
+            config.loss_per_million > 0 && world.sample_at(LOSS, key, at_ns).chance(config.loss_per_million);
+        self.copy_ns = None;
+        if config.duplicate_per_million > 0 {
+            let sample = world.sample_at(DUPLICATION, key, at_ns);
+            if sample.chance(config.duplicate_per_million) {
+                let after = sample.split(0).range(0, config.latency_max_us * 1_000);
+                self.copy_ns = Some(self.latency_ns + after);
+            }
+        }
+    }
+
+    fn read_extra(&mut self, world: &Handle, config: &NetConfig, now_ns: u64) {
+        self.extra_ns = 0;
+        if config.reorder_per_million == 0 {
+            self.extra_known_until_ns = u64::MAX;
+            return;
+        }
+        self.extra_known_until_ns = REORDERING.bucket_end_ns(now_ns);
+        let key = link_key(self.from, self.to);
+        let sample = world.sample(REORDERING, key);
+        if sample.chance(config.reorder_per_million) {
+            self.extra_ns = sample.split(0).range(1_000, (config.reorder_extra_max_us * 1_000).max(1_000));
+        }
+    }
+}
+
+/// All links between nodes that have spoken, and all cuts. A thousand nodes that do not all speak to each
+/// other cost four bytes a pair at most.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    /// By sender, then receiver: the place in `links`, plus one.
+    places: Vec<Vec<u32>>,
+    links: Vec<Link>,
+    /// By sender, then receiver: how many faults hold the link cut.
+    cuts: Vec<Vec<u16>>,
+    /// The sum of `cuts`.
+    held: u64,
+}
+
+impl Links {
+    #[inline]
+    pub(super) fn place(&mut self, from: NodeId, to: NodeId) -> u32 {
+        if let Some(row) = self.places.get(from.index())
+            && let Some(place) = row.get(to.index())
+            && *place > 0
+        {
+            return *place - 1;
+        }
+        self.add(from, to)
+    }
+
+    #[cold]
+    fn add(&mut self, from: NodeId, to: NodeId) -> u32 {
+        let place = u32::try_from(self.links.len()).expect("there are at most 2^32 pairs of nodes");
+        self.links.push(Link::new(from, to));
+        *entry(&mut self.places, from, to) = place + 1;
+        place
+    }
+
+    #[inline]
+    pub(super) fn link(&mut self, place: u32) -> &mut Link {
+        &mut self.links[place as usize]
+    }
+
+    /// Forgets what is known of the conditions: they are read anew.
+    pub(super) fn forget_conditions(&mut self) {
+        for link in &mut self.links {
+            let (sent, arrived) = (link.sent, link.arrived);
+            *link = Link { sent, arrived, ..Link::new(link.from, link.to) };
+        }
+    }
+
+    pub(super) fn cut(&mut self, from: NodeId, to: NodeId) {
+        assert_ne!(from, to, "a node's link to itself cannot be cut");
+        *entry(&mut self.cuts, from, to) += 1;
+        self.held += 1;
+    }
+
+    pub(super) fn heal(&mut self, from: NodeId, to: NodeId) {
+        assert!(self.is_cut(from, to), "the link from {from} to {to} is not cut");
+        *entry(&mut self.cuts, from, to) -= 1;
+        self.held -= 1;
+    }
+
+    pub(super) fn heal_all(&mut self) {
+        self.cuts.clear();
+        self.held = 0;
+    }
+
+    #[inline]
+    pub(super) fn is_cut(&self, from: NodeId, to: NodeId) -> bool {
+        self.held > 0
+            && self.cuts.get(from.index()).and_then(|row| row.get(to.index())).is_some_and(|n| *n > 0)
+    }
+}
+
+fn entry<T: Default + Clone>(rows: &mut Vec<Vec<T>>, from: NodeId, to: NodeId) -> &mut T {
+    if rows.len() <= from.index() {
+        rows.resize(from.index() + 1, Vec::new());
+    }
+    let row = &mut rows[from.index()];
+    if row.len() <= to.index() {
+        row.resize(to.index() + 1, T::default());
+    }
+    &mut row[to.index()]
+}

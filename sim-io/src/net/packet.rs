@@ -1,0 +1,86 @@
+//! Datagrams under way and in receive buffers, in slots whose byte buffers are used again and again.
+//!
+//! Invariants: a slot is either free, under way (a timer has its number), or in exactly one receive buffer.
+
+use sim_runtime::{NodeId, Owner};
+
+/// One datagram.
+#[derive(Debug)]
+pub(super) struct Packet {
+    pub(super) from: Owner,
+    pub(super) to: NodeId,
+    pub(super) from_port: u16,
+    pub(super) to_port: u16,
+    /// The link's place in [`super::link::Links`], and the message's number on it.
+    pub(super) link: u32,
+    pub(super) number: u64,
+    /// The datagram's own number, shared by its copies.
+    pub(super) id: u64,
+    pub(super) payload_hash: u64,
+    pub(super) is_copy: bool,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Packet {
+    fn blank() -> Self {
+        Self {
+            from: Owner::HOST,
+            to: NodeId::HOST,
+            from_port: 0,
+            to_port: 0,
+            link: 0,
+            number: 0,
+            id: 0,
+            payload_hash: 0,
+            is_copy: false,
+            bytes: Vec::new(),
+        }
+    }
+}
+
+/// Buffers that are larger are not kept for the next datagram.
+const KEPT_BYTES: usize = 4_096;
+
+/// All datagrams of a world.
+#[derive(Debug, Default)]
+pub(super) struct Packets {
+    slots: Vec<Packet>,
+    free: Vec<u32>,
+}
+
+impl Packets {
+    /// Takes a slot and puts `bytes` into its buffer; the caller fills in the rest.
+    #[inline]
+    pub(super) fn insert(&mut self, bytes: &[u8]) -> (u32, &mut Packet) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Packet::blank());
+            u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 datagrams are under way")
+        });
+        let packet = &mut self.slots[slot as usize];
+        packet.bytes.clear();
+        packet.bytes.extend_from_slice(bytes);
+        (slot, packet)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, slot: u32) -> &Packet {
+        &self.slots[slot as usize]
+    }
+
+    /// Gives the slot back.
+    #[inline]
+    pub(super) fn free(&mut self, slot: u32) {
+        let bytes = &mut self.slots[slot as usize].bytes;
+        if bytes.capacity() > KEPT_BYTES {
+            *bytes = Vec::new();
+        }
+        self.free.push(slot);
+    }
+
+    /// Gives the slot back and its bytes away.
+    pub(super) fn take_bytes(&mut self, slot: u32) -> Vec<u8> {
+        let bytes = std::mem::take(&mut self.slots[slot as usize].bytes);
+        self.free.push(slot);
+        bytes
+    }
+}

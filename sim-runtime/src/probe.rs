@@ -48,12 +48,16 @@ struct Waiter {
     tell: oneshot::Sender<Opened>,
 }
 
-#[derive(Copy, Clone)]
 struct Count {
     name: &'static str,
     opened: u64,
     hit: u64,
+    /// For points: the latest on each node, in global virtual time.
+    latest_ns: Vec<Option<u64>>,
 }
+
+/// A node that goes down this soon after a point was hit there.
+const POINT_HIT_NS: u64 = 2_000_000;
 
 /// All windows of a world.
 #[derive(Default)]
@@ -68,7 +72,7 @@ impl Windows {
         // There are a dozen names; a list in order of first use beats a map.
         let at = self.counts.iter().position(|count| std::ptr::eq(count.name, name) || count.name == name);
         let at = at.unwrap_or_else(|| {
-            self.counts.push(Count { name, opened: 0, hit: 0 });
+            self.counts.push(Count { name, opened: 0, hit: 0, latest_ns: Vec::new() });
             self.counts.len() - 1
         });
         &mut self.counts[at]
@@ -147,6 +151,11 @@ impl Handle {
                 .filter(|(_, open)| open.owner == owner)
                 .map(|(_, open)| (open.name, open.opened_ns))
                 .collect();
+            let passed = windows.counts.iter_mut().filter_map(|count| {
+                let latest_ns = count.latest_ns.get_mut(owner.node.index())?.take()?;
+                (now_ns - latest_ns <= POINT_HIT_NS).then_some((count.name, latest_ns))
+            });
+            let open: Vec<_> = open.into_iter().chain(passed.collect::<Vec<_>>()).collect();
             let count_one = |(name, opened_ns)| {
                 windows.count(name).hit += 1;
                 WindowHit { window: hash_name(name), open_for_ns: now_ns - opened_ns }
@@ -188,11 +197,21 @@ pub fn window(name: &'static str, expected: Option<Duration>) -> WindowGuard {
     WindowGuard { handle, id }
 }
 
-/// A moment on the current node: a window that is closed at once. Outside a run nothing happens.
+/// A moment on the current node: a window that is closed at once. It counts as hit when a fault strikes the node
+/// within 2 ms. Outside a run nothing happens.
 pub fn point(name: &'static str) {
     if let Some(handle) = context::try_current() {
-        handle.core.windows.borrow_mut().count(name).opened += 1;
         let opened = Opened { node: handle.owner().node, opened_ns: handle.now_ns(), expected_ns: None };
+        {
+            let mut windows = handle.core.windows.borrow_mut();
+            let count = windows.count(name);
+            count.opened += 1;
+            let at = opened.node.index();
+            if count.latest_ns.len() <= at {
+                count.latest_ns.resize(at + 1, None);
+            }
+            count.latest_ns[at] = Some(opened.opened_ns);
+        }
         handle.tell_waiters(name, opened);
     }
 }

@@ -107,7 +107,11 @@ impl Timers {
         if first.deadline_ns() > limit_ns {
             return None;
         }
-        let fire = self.remove(first.slot);
+        let fire = self.vacate(first.slot);
+        let last = self.heap.pop().expect("it has a first item");
+        if !self.heap.is_empty() {
+            self.sift_down(0, last);
+        }
         Some((first.deadline_ns(), fire))
     }
 
@@ -132,11 +136,8 @@ impl Timers {
     }
 
     fn remove(&mut self, slot: u32) -> Fire {
-        let entry = &mut self.slots[slot as usize];
-        let position = entry.position as usize;
-        let fire = entry.fire.take().expect("a timer in the heap has not fired");
-        entry.generation = entry.generation.wrapping_add(1);
-        self.free.push(slot);
+        let position = self.slots[slot as usize].position as usize;
+        let fire = self.vacate(slot);
         let last = self.heap.pop().expect("the removed timer is in the heap");
         if position < self.heap.len() {
             if position > 0 && last.before(&self.heap[(position - 1) / CHILDREN]) {
@@ -145,6 +146,15 @@ impl Timers {
                 self.sift_down(position, last);
             }
         }
+        fire
+    }
+
+    #[inline]
+    fn vacate(&mut self, slot: u32) -> Fire {
+        let entry = &mut self.slots[slot as usize];
+        let fire = entry.fire.take().expect("a timer in the heap has not fired");
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(slot);
         fire
     }
 

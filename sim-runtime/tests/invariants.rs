@@ -92,6 +92,28 @@ fn a_fault_in_an_open_window_is_a_hit_and_one_outside_is_not() {
 }
 
 #[test]
+fn a_fault_soon_after_a_point_is_a_hit_and_a_late_one_is_not() {
+    let hits = |delay_us: u64| {
+        let mut world = World::new(3, Options::default());
+        let handle = world.handle();
+        let id = handle.add_node("n", || async {
+            sleep(Duration::from_millis(10)).await;
+            probe::point("said yes");
+            std::future::pending::<()>().await;
+        });
+        handle.boot(id);
+        let h = handle.clone();
+        world.run(async move {
+            probe::next("said yes", None).await;
+            sleep(Duration::from_micros(delay_us)).await;
+            h.kill(id, 1);
+        });
+        world.report().coverage.get("window hit: said yes")
+    };
+    assert_eq!((hits(1_000), hits(2_500)), (1, 0));
+}
+
+#[test]
 fn program_randomness_belongs_to_node_and_incarnation() {
     fn draws(seed: u64, extra_node: bool) -> Vec<u64> {
         let drawn = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));

@@ -55,9 +55,12 @@ impl Executions {
         found.copied().unwrap_or_default()
     }
 
-    /// Forgets everything: a new life begins.
+    /// Forgets everything: a new life begins. It will fill the same room again.
     pub fn clear(&mut self) {
-        self.sessions.clear();
+        for session in self.sessions.values_mut() {
+            session.dense.clear();
+            session.sparse.clear();
+        }
     }
 }
 

@@ -72,10 +72,16 @@ impl JudgeConfig {
     }
 }
 
-/// All oracles of a run.
+/// The judge of a run.
 #[derive(Debug)]
 pub struct Judge {
     dir: PathBuf,
+    bench: Bench,
+}
+
+/// All oracles, and what they share.
+#[derive(Debug)]
+struct Bench {
     clients: Option<Recorder>,
     options: linearizability::Options,
     off: Names,
@@ -101,8 +107,7 @@ impl Judge {
     /// If `disabled` has a name that no oracle has.
     pub fn new(config: JudgeConfig) -> Self {
         let servers = config.servers.len();
-        Self {
-            dir: config.dir,
+        let bench = Bench {
             clients: config.clients,
             options: config.linearizability,
             off: Names::of(&config.disabled),
@@ -118,11 +123,37 @@ impl Judge {
             liveness: Liveness::new(servers, config.halts_allowed),
             fidelity: Fidelity::new(config.sweeps),
             acknowledged: 0,
-        }
+        };
+        Self { dir: config.dir, bench }
     }
 
     /// Judges the records of one step.
     pub fn step(&mut self, records: &[Record], truth: &impl Truth, found: &mut Findings) {
+        self.bench.step(records, truth, found);
+    }
+
+    /// Judges what can only be judged at the end.
+    pub fn end(&mut self, truth: &impl Truth, found: &mut Findings) {
+        self.bench.end(truth, found);
+    }
+}
+
+impl Invariant for Judge {
+    fn name(&self) -> &'static str {
+        "raft"
+    }
+
+    fn observe(&mut self, view: &View<'_>, found: &mut Findings) {
+        self.bench.step(view.fresh(), &DiskTruth::new(view, &self.dir), found);
+    }
+
+    fn finish(&mut self, view: &View<'_>, found: &mut Findings) {
+        self.bench.end(&DiskTruth::new(view, &self.dir), found);
+    }
+}
+
+impl Bench {
+    fn step(&mut self, records: &[Record], truth: &impl Truth, found: &mut Findings) {
         let mut report = Report::new(found, self.off);
         for record in records {
             if let Some(event) = Event::of(record) {
@@ -132,10 +163,13 @@ impl Judge {
         self.fidelity.step_ends(&self.cluster, truth, &mut report);
     }
 
-    /// Judges what can only be judged at the end.
-    pub fn end(&mut self, truth: &impl Truth, found: &mut Findings) {
+    fn end(&mut self, truth: &impl Truth, found: &mut Findings) {
         let mut report = Report::new(found, self.off);
         self.fidelity.run_ends(&self.cluster, truth, &mut report);
+        self.judge_clients(&mut report);
+    }
+
+    fn judge_clients(&self, report: &mut Report<'_>) {
         let Some(clients) = &self.clients else { return };
         match clients.judge(&self.options) {
             Verdict::Linearizable(_) => {}
@@ -283,8 +317,8 @@ impl Judge {
     fn synced(&mut self, at: usize, truth: &impl Truth, report: &mut Report<'_>) {
         let before = self.cluster.server(at).durable_hard;
         if let Some(now) = self.cluster.synced(at, truth) {
-            let node = self.cluster.server(at).node();
-            self.monotonicity.syncs(at, node, before, now, report);
+            self.monotonicity.syncs(at, now);
+            premises::saves(self.cluster.server(at).node(), before, now, report);
         }
     }
 
@@ -374,23 +408,5 @@ impl Judge {
     fn settled(&mut self, record: &Record, report: &mut Report<'_>) {
         self.liveness.settled(&self.cluster, record.time_ns, report);
         self.durability.settled(&self.cluster, &self.executions, report);
-    }
-}
-
-impl Invariant for Judge {
-    fn name(&self) -> &'static str {
-        "raft"
-    }
-
-    fn observe(&mut self, view: &View<'_>, found: &mut Findings) {
-        let dir = std::mem::take(&mut self.dir);
-        self.step(view.fresh(), &DiskTruth::new(view, &dir), found);
-        self.dir = dir;
-    }
-
-    fn finish(&mut self, view: &View<'_>, found: &mut Findings) {
-        let dir = std::mem::take(&mut self.dir);
-        self.end(&DiskTruth::new(view, &dir), found);
-        self.dir = dir;
     }
 }

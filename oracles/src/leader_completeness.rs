@@ -76,6 +76,8 @@ impl LeaderCompleteness {
         how: How,
         report: &mut Report<'_>,
     ) -> bool {
+        // An entry is committed in its own term at the earliest, whatever the server believes.
+        let term = term.max(cluster.tree.term(log));
         let known = self.claims.get(log.slot()).map_or(u64::MAX, |claim| claim.term);
         if known <= term || log == Prefix::EMPTY {
             return false;

@@ -59,26 +59,14 @@ impl Monotonicity {
         self.floors[at].raise(hard, Bond::Sent);
     }
 
-    /// The device confirmed `now`; before, it had confirmed `before`.
-    pub fn syncs(
-        &mut self,
-        at: usize,
-        node: NodeId,
-        before: HardState,
-        now: HardState,
-        report: &mut Report<'_>,
-    ) {
+    /// The device confirmed term and vote.
+    #[inline]
+    pub fn syncs(&mut self, at: usize, now: HardState) {
         self.floors[at].raise(now, Bond::Synced);
-        if let Some(shape) = gone_back(before, now, "the durable term goes back", "the durable vote is lost")
-        {
-            report.violation(Property::Monotonicity, shape, || {
-                format!("the disk of {node} held {}, and then {}", say(before), say(now))
-            });
-        }
     }
 
     /// A server restarted.
-    pub fn recovers(&mut self, at: usize, node: NodeId, found: &Recovered, report: &mut Report<'_>) {
+    pub fn recovers(&self, at: usize, node: NodeId, found: &Recovered, report: &mut Report<'_>) {
         let Floor { hard: floor, bond } = self.floors[at];
         let found = HardState { term: found.term, vote: found.vote };
         let (term_shape, vote_shape) = match bond {
@@ -87,10 +75,11 @@ impl Monotonicity {
                 ("a term that was sent is forgotten", "a vote that was sent is forgotten")
             }
         };
-        if let Some(shape) = gone_back(floor, found, term_shape, vote_shape) {
+        let shape = if found.term < floor.term { term_shape } else { vote_shape };
+        if found.falls_short_of(floor) {
             report.violation(Property::Monotonicity, shape, || {
                 let deed = if bond == Bond::Synced { "had made durable" } else { "had told others" };
-                format!("{node} {deed} {}, and restarted with {}", say(floor), say(found))
+                format!("{node} {deed} {floor}, and restarted with {found}")
             });
         }
     }
@@ -125,22 +114,5 @@ impl Monotonicity {
                 format!("{} applies entry {} after entry {}", server.node(), applied.index, server.applied)
             });
         }
-    }
-}
-
-fn gone_back(
-    before: HardState,
-    now: HardState,
-    term_shape: &'static str,
-    vote_shape: &'static str,
-) -> Option<&'static str> {
-    let vote_lost = now.term == before.term && before.vote != 0 && now.vote != before.vote;
-    if now.term < before.term { Some(term_shape) } else { vote_lost.then_some(vote_shape) }
-}
-
-fn say(hard: HardState) -> String {
-    match hard.vote {
-        0 => format!("term {} without a vote", hard.term),
-        vote => format!("term {} with a vote for n{vote}", hard.term),
     }
 }

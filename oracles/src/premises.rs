@@ -5,6 +5,7 @@
 //!
 //! * claimed ⊆ chosen: only what a majority accepted is taken for committed.
 //! * "updated on stable storage before responding to RPCs" (Figure 2): for terms, votes and entries.
+//! * A term that is durable is not followed by an older one, nor a vote by another of its term (Figure 2).
 //! * A vote counts where it was cast (§5.2). A read waits for the state machine (§8). So does an acknowledgement.
 //!
 //! Invariant: no correct server breaks one, whatever the schedule: replies that were overtaken by a newer term are
@@ -25,6 +26,15 @@ pub fn first_claim(cluster: &Cluster, at: usize, log: Prefix, report: &mut Repor
             let (node, accepted) = (cluster.server(at).node(), cluster.chosen.acceptors(log));
             let (index, term) = (cluster.tree.index(log), cluster.tree.term(log));
             format!("{node} takes entry {index} of term {term} for committed, which {accepted} servers have accepted")
+        });
+    }
+}
+
+/// The disk of a server confirmed `now`; before, it had confirmed `before`.
+pub fn saves(node: NodeId, before: HardState, now: HardState, report: &mut Report<'_>) {
+    if now.falls_short_of(before) {
+        report.premise(Premise::HardStateTakenBack, || {
+            format!("the disk of {node} held {before}, and then {now}")
         });
     }
 }

@@ -88,6 +88,8 @@ names! {
         VoteGrantedEarly = "vote granted before durable",
         /// A candidate solicited votes before its disk held its own.
         VoteAskedEarly = "vote solicited before durable",
+        /// A disk held a term and vote, and later an older term, or another vote of that term.
+        HardStateTakenBack = "durable term or vote taken back",
         /// A message carried a term that its sender's disk did not hold.
         TermSentEarly = "term sent before durable",
         /// A candidate counted a vote that was never durably cast for it in that term.

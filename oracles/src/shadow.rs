@@ -20,6 +20,8 @@
 //! says so, and nobody is judged by it until the next restart.
 //! Not here: any judgement.
 
+use std::fmt;
+
 use raft_async::trace::{EntryAppended, EntryWritten, HardStateWritten, LogTruncated, Recovered, RoleKind};
 use sim_io::records::FileResized;
 use sim_runtime::trace::Down;
@@ -36,6 +38,24 @@ pub struct HardState {
     pub term: u64,
     /// Vote in that term.
     pub vote: u64,
+}
+
+impl HardState {
+    /// Whether a server that once had `earlier` must not have this now: the term is older, or the vote of that term
+    /// is another or none.
+    pub fn falls_short_of(self, earlier: Self) -> bool {
+        let vote_lost = self.term == earlier.term && earlier.vote != 0 && self.vote != earlier.vote;
+        self.term < earlier.term || vote_lost
+    }
+}
+
+impl fmt::Display for HardState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.vote {
+            0 => write!(f, "term {} without a vote", self.term),
+            vote => write!(f, "term {} with a vote for n{vote}", self.term),
+        }
+    }
 }
 
 /// Where something is.

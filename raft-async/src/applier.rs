@@ -73,10 +73,10 @@ impl Answers {
 
     /// The planted way to answer: a majority has something at these positions.
     pub(crate) fn acknowledge_replicated(&self, node: &Node, replicated: Index) {
-        while let Some(pending) = self.writes.borrow().front().copied()
-            && pending.index <= replicated
-        {
-            self.writes.borrow_mut().pop_front();
+        let mut replicated_writes = self.writes.borrow_mut();
+        let count = replicated_writes.iter().take_while(|pending| pending.index <= replicated).count();
+        let replicated_writes: Vec<_> = replicated_writes.drain(..count).collect();
+        for pending in replicated_writes {
             acknowledge(node, &pending, OpReply::Done { version: 0 });
         }
     }

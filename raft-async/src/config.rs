@@ -63,6 +63,19 @@ impl Config {
         }
     }
 
+    /// # Panics
+    /// When a server could not run with this: the mistake of whoever wrote it.
+    pub(crate) fn assert_usable(&self) {
+        let Self { id, servers, election_timeout_min_ms: min, election_timeout_max_ms: max, .. } = self;
+        assert!(servers.contains_key(id), "server {id} is not one of {servers:?}");
+        assert!(min <= max, "election timeouts from {min} ms to {max} ms");
+        assert!(self.heartbeat_ms > 0, "a heartbeat every 0 ms");
+        assert!(self.vote_retransmit_ms > 0, "vote requests repeated every 0 ms");
+        assert!(self.append_retransmit_ms > 0, "appends repeated every 0 ms");
+        assert!(self.max_entries_per_append > 0, "appends of 0 entries");
+        assert!(self.max_inflight_appends > 0, "a window of 0 appends");
+    }
+
     pub(crate) fn heartbeat(&self) -> Duration {
         Duration::from_millis(self.heartbeat_ms)
     }

@@ -26,7 +26,7 @@ use crate::voter::answer_vote;
 use crate::wire::{Answer, AppendOutcome, AppendReply, ClientReply, ClientRequest, Message};
 use sim_runtime::sync::Notify;
 use sim_runtime::time::{Instant, Sleep};
-use sim_runtime::{select, time};
+use sim_runtime::{probe, select, time};
 use std::cell::{Cell, RefCell};
 use std::future::pending;
 use std::net::SocketAddr;
@@ -53,6 +53,7 @@ pub(crate) struct Follower {
 /// Leads until somebody else does, or a majority is out of reach.
 pub(crate) async fn lead(node: &Rc<Node>, inbox: &mut Inbox) -> Result<Role, Halt> {
     node.announce(RoleKind::Leader);
+    probe::point("leader elected");
     node.leader.set(Some(node.me()));
     let mut leader = Leader::begin(node);
     let outcome = leader.run(inbox).await;
@@ -230,6 +231,7 @@ impl<'a> Leader<'a> {
         }
         if commit > node.commit() {
             node.advance_commit(commit);
+            probe::point("leader committed");
             self.begin_postponed_reads();
         }
     }

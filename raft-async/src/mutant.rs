@@ -133,7 +133,8 @@ registry! {
         from "adjoint-io/raft#130" needs "pipelined appends, a loss";
     EntryCacheStaleSuffix entry_cache_stale_suffix B absent [LM SMS]
         "The in-memory tail is not truncated with the log file."
-        from "cockroach#63302" needs "a divergent tail";
+        from "cockroach#63302" needs "a log that is read from its file: here the file follows the memory, and this \
+              would be keeps_conflicting_tail again";
     LeaderCountsUnsynced leader_counts_unsynced B planted [DUR]
         "The leader counts its own tail before its own fsync."
         from "etcd#14370" needs "disk stalls, power loss";

@@ -27,7 +27,12 @@ use std::rc::Rc;
 /// Runs a server until it halts, and returns why.
 ///
 /// The machine is in its first state: what the log holds is applied to it again after each start.
+///
+/// # Panics
+/// Outside a run, and when the configuration makes no sense: a server that is not in its own cluster, a period of
+/// zero.
 pub async fn run<S: StateMachine + 'static>(config: Config, machine: S) -> Halt {
+    config.assert_usable();
     let world = Handle::current();
     let halt = match serve(config, Box::new(machine), &world).await {
         Ok(never) => match never {},
@@ -49,7 +54,7 @@ async fn serve(config: Config, machine: Box<dyn StateMachine>, world: &Handle) -
         log_digest: entries.digest(),
     });
     let transport = Transport::bind(&config).await.map_err(Halt::NoAddress)?;
-    let mut inbox = Inbox::new(&transport, world);
+    let mut inbox = Inbox::new(&transport, config.id, world);
     let log = Log::new(world.clone(), config.planted, entries);
     let node = Rc::new(Node::new(config, world.clone(), hard_state, log, transport, machine));
     if node.planted().has(Mutant::Canary) {

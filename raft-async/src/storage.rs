@@ -1,7 +1,7 @@
 //! The files of a server: reading them at boot, and the order of writes and syncs afterwards.
 //!
-//!   <dir>/hard-state      two slots of term and vote (`hard_state.rs`)
-//!   <dir>/log-00000001 …  segments of the log (`wal.rs`)
+//!   dir / hard-state      two slots of term and vote (`hard_state.rs`)
+//!   dir / log-00000001 …  segments of the log (`wal.rs`)
 //!
 //! What a server reads at boot may be in the page cache only: its predecessor was killed before its sync was
 //! done, or its sync failed and left pages that the cache calls clean. So what no later write vouches for is
@@ -21,8 +21,9 @@ use crate::mutant::{Mutant, Planted};
 use crate::trace::{EntryWritten, HardStateWritten};
 use crate::types::{Index, Term};
 use crate::wal::{self, Place, SegmentBytes, SegmentHeader};
+use futures::future::try_join;
 use sim_io::fs::{self, File, OpenOptions};
-use sim_runtime::Handle;
+use sim_runtime::{Handle, probe};
 use std::cell::Cell;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,8 +45,9 @@ pub(crate) async fn recover(config: &Config, world: &Handle) -> Result<Recovered
     }
     numbers.sort_unstable();
 
-    let hard_state = HardStateFile::recover(config, world, !numbers.is_empty()).await?;
-    let (segments, entries) = Segments::recover(config, world, &numbers).await?;
+    let hard_state = HardStateFile::recover(config, world, !numbers.is_empty());
+    let log = Segments::recover(config, world, &numbers);
+    let (hard_state, (segments, entries)) = try_join(hard_state, log).await?;
     // Names, too, may be in the cache only.
     sync_dir(dir, config.planted).await?;
     Ok(Recovered { hard_state, segments, entries })
@@ -322,6 +324,7 @@ impl Segments {
     /// Writes what [`Segments::encode_batch`] put together, and makes it durable.
     pub(crate) async fn write(&mut self) -> Result<(), Halt> {
         let created = self.batch.creates.take();
+        let _roll = created.map(|_| probe::window("log segment being created", None));
         if let Some(header) = created {
             self.create(header).await?;
         }
@@ -364,6 +367,7 @@ impl Segments {
     /// Removes everything behind `keep`, durably: what is written in its place could otherwise not be told from
     /// damage, since the old frames claim to have been durable.
     pub(crate) async fn cut(&mut self, keep: Index) -> Result<(), Halt> {
+        let _cut = probe::window("log being cut", None);
         let first = self.places[keep.0 as usize];
         let kept_segments = first.segment as usize + 1;
         while self.segments.len() > kept_segments {

@@ -7,6 +7,7 @@
 //! depends on it leaves, after the write that carries it was handed to the file), never later.
 //! Not here: application (a wrapper around the state machine), acknowledgement (the client).
 
+use crate::types::{Term, extend_digest};
 use sim_runtime::trace::{Kind, Payload};
 
 /// The role that a node takes, as written into [`Became`].
@@ -169,7 +170,7 @@ payload! {
 /// those who follow a log from [`EntryWritten`] records and compare it with [`LogSummary`] or [`Recovered`].
 /// The empty log has digest 0.
 pub fn extend_log_digest(log_digest: u64, term: u64, command_digest: u64) -> u64 {
-    crate::types::fold(crate::types::fold(log_digest, term), command_digest)
+    extend_digest(log_digest, Term(term), command_digest)
 }
 
 payload! {

@@ -110,6 +110,8 @@ impl Link {
 #[derive(Debug)]
 pub(crate) struct Inbox {
     link: Rc<Link>,
+    own: ServerId,
+    servers: Rc<Vec<(ServerId, SocketAddr)>>,
     world: Handle,
     buffer: Vec<u8>,
     frame_bytes: usize,
@@ -119,9 +121,11 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    pub(crate) fn new(transport: &Transport, world: &Handle) -> Self {
+    pub(crate) fn new(transport: &Transport, own: ServerId, world: &Handle) -> Self {
         Self {
             link: transport.link.clone(),
+            own,
+            servers: transport.servers.clone(),
             world: world.clone(),
             buffer: vec![0; MAX_FRAME_BYTES],
             frame_bytes: 0,
@@ -130,8 +134,9 @@ impl Inbox {
         }
     }
 
-    /// The next message and its sender's address; `None` when a frame arrived and was dropped. May be dropped
-    /// before it is done: no message is lost.
+    /// The next message and its sender's address; `None` when a frame arrived and was dropped, because it is none
+    /// of ours or says that it comes from a server that is not in the cluster. May be dropped before it is done:
+    /// no message is lost.
     pub(crate) async fn next(&mut self) -> Option<(Message<'_>, SocketAddr)> {
         if !self.put_back.take() {
             let Link::Datagrams(socket) = &*self.link;
@@ -140,14 +145,20 @@ impl Inbox {
             (self.frame_bytes, self.sender) = received.ok()?;
         }
         match wire::decode(&self.buffer[..self.frame_bytes]) {
-            Ok(message) => Some((message, self.sender)),
-            Err(wire::Malformed) => {
+            Ok(message) if message.sender().is_none_or(|server| self.is_peer(server)) => {
+                Some((message, self.sender))
+            }
+            Ok(_) | Err(wire::Malformed) => {
                 let from = node_of(self.sender.ip()).map_or(0, |node| node.0.into());
                 self.world.emit(FrameRejected { len: self.frame_bytes as u64, from });
                 self.world.count("frames rejected", 1);
                 None
             }
         }
+    }
+
+    fn is_peer(&self, server: ServerId) -> bool {
+        server != self.own && self.servers.iter().any(|(id, _)| *id == server)
     }
 
     /// The message ends the role that got it: the next role gets it first.

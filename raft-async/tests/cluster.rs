@@ -5,14 +5,16 @@
 
 use raft_async::trace::{Became, RoleKind};
 use raft_async::types::{Command, Index, Key, Op, OpReply, Sequence, ServerId, SessionId, Term, Value};
-use raft_async::{Client, ClientConfig, Config, Kv, Mutant, Planted, Sessions, StateMachine, run};
+use raft_async::{
+    Client, ClientConfig, Config, Halt, Kv, Mutant, Planted, Sessions, StateMachine, image, run,
+};
 use sim_io::fs::{DiskConfig, Disks};
 use sim_io::net::{Net, NetConfig, addr_of};
 use sim_runtime::invariant::{Invariant, View};
 use sim_runtime::rng::Stream;
-use sim_runtime::time::{Instant, sleep};
-use sim_runtime::verdict::Findings;
-use sim_runtime::{Handle, JoinHandle, NodeId, Options, World};
+use sim_runtime::time::{Instant, sleep, timeout};
+use sim_runtime::verdict::{Category, Findings};
+use sim_runtime::{Handle, JoinHandle, NodeId, Options, World, probe};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -114,7 +116,7 @@ impl Scene {
     /// A scene with everything in it, different for each seed.
     fn stormy(seed: u64) -> Self {
         let mut dice = Stream::derive(seed, "scene");
-        let mut scene = Self::calm(*dice.pick(&[3, 3, 5]));
+        let mut scene = Self::calm(*dice.pick(&[1, 3, 3, 3, 3, 5, 5]));
         scene.faults = true;
         scene.storm = Duration::from_secs(4);
         scene.clients = dice.range(1, 3) as u16;
@@ -132,6 +134,7 @@ impl Scene {
         scene.net.duplicate_per_million = *dice.pick(&[0, 5_000, 100_000]);
         scene.net.reorder_per_million = *dice.pick(&[0, 10_000, 200_000]);
         scene.disk.stall_per_million = *dice.pick(&[0, 0, 50_000]);
+        scene.disk.fsync_error_per_million = *dice.pick(&[0, 0, 0, 3_000]);
         scene
     }
 
@@ -158,8 +161,7 @@ impl Scene {
                 async move {
                     let sessions = Sessions::new(Kv::default(), planted);
                     let halt = run(config, Witness { sessions, applied }).await;
-                    Handle::current().count("halted", 1);
-                    eprintln!("n{id} halted: {halt}");
+                    assert!(matches!(halt, Halt::DiskFailed(_)), "server {id} halted: {halt}");
                 }
             });
             handle.boot(node);
@@ -241,6 +243,11 @@ impl Play {
         let end = Instant::now() + self.scene.storm;
         let mut crashes = 0;
         while Instant::now() < end {
+            self.check_disks();
+            if dice.chance(500_000) {
+                crashes += u64::from(self.aimed_crash(&mut dice).await);
+                continue;
+            }
             sleep(Duration::from_millis(dice.range(20, 300))).await;
             let victim = match self.handle.latest_with_role("leader") {
                 Some(leader) if dice.chance(400_000) => leader,
@@ -276,6 +283,39 @@ impl Play {
         crashes
     }
 
+    /// A crash at a moment that is worth one, and a restart soon after.
+    async fn aimed_crash(&self, dice: &mut Stream) -> bool {
+        let moment = *dice.pick(&["append sent", "vote granted", "election in progress", "fsync in flight"]);
+        let Ok(opened) = timeout(Duration::from_millis(300), probe::next(moment, None)).await else {
+            return false;
+        };
+        sleep(Duration::from_micros(dice.range(0, 4_000))).await;
+        let fault = dice.below(1 << 40);
+        if dice.chance(300_000) {
+            self.handle.kill(opened.node, fault);
+        } else {
+            self.handle.power_off(&[opened.node], fault);
+        }
+        let longest_us = *dice.pick(&[1_000, 20_000, 400_000]);
+        sleep(Duration::from_micros(dice.range(100, longest_us))).await;
+        self.handle.restart(opened.node);
+        true
+    }
+
+    /// Whatever happens, a server could start from what is on its disk.
+    fn check_disks(&self) {
+        let disks = self.handle.device::<Disks>();
+        let dir = &self.scene.config.dir;
+        for node in self.nodes() {
+            for files in [disks.durable_image(node).files, disks.visible_image(node).files] {
+                if let Err(corrupt) = image::decode(&files, dir, self.scene.planted) {
+                    let evidence = format!("{node}: {corrupt}");
+                    self.handle.fail(Category::Invariant, "disk image", "corrupt", evidence);
+                }
+            }
+        }
+    }
+
     fn cut(&self, dice: &mut Stream, victim: NodeId) {
         let net = self.handle.device::<Net>();
         for other in (0..=self.scene.servers).map(NodeId).filter(|&other| other != victim) {
@@ -294,6 +334,7 @@ impl Play {
 
     fn heal(&self) {
         self.handle.device::<Net>().heal_all();
+        self.handle.device::<Disks>().configure(DiskConfig::default());
         for node in self.nodes() {
             if self.handle.is_paused(node) {
                 self.handle.resume(node);
@@ -302,6 +343,13 @@ impl Play {
                 self.handle.restart(node);
             }
         }
+    }
+
+    /// A server that has not applied all that somebody has.
+    fn laggard(&self) -> Option<NodeId> {
+        let applied = self.applied.borrow();
+        let last = applied.log.keys().next_back().copied().unwrap_or_default();
+        self.nodes().find(|node| applied.by_node.get(node) != Some(&last))
     }
 
     /// Everybody applies everything, and the list is read.
@@ -316,16 +364,11 @@ impl Play {
             .map_err(|_| "no progress after healing")?;
         let read = client.call(Op::Get { key: LIST }, patience).await;
         let end = Instant::now() + Duration::from_secs(20);
-        loop {
-            let applied = self.applied.borrow();
-            let last = applied.log.keys().next_back().copied().unwrap_or_default();
-            let behind = self.nodes().find(|node| applied.by_node.get(node) != Some(&last));
-            drop(applied);
-            match behind {
-                None => break,
-                Some(node) if Instant::now() > end => return Err(format!("{node} does not catch up")),
-                Some(_) => sleep(Duration::from_millis(20)).await,
+        while let Some(node) = self.laggard() {
+            if Instant::now() > end {
+                return Err(format!("{node} does not catch up"));
             }
+            sleep(Duration::from_millis(20)).await;
         }
         match read {
             Ok(OpReply::Value(Some(Value::List(items)))) => Ok(items.to_vec()),
@@ -386,6 +429,7 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(play(3).map(|r| r.digest), play(4).map(|r| r.digest));
 }
 
+#[expect(clippy::disallowed_methods, reason = "how many seeds are played is no part of any")]
 fn seeds() -> std::ops::RangeInclusive<u64> {
     let count = std::env::var("RAFT_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(100);
     let from = std::env::var("RAFT_FROM").ok().and_then(|count| count.parse().ok()).unwrap_or(1);
@@ -435,12 +479,18 @@ fn the_canary_dies() {
     assert!(Scene::calm(3).plant(Mutant::Canary).play(1).is_err());
 }
 
+#[cfg(feature = "mutants")]
+#[expect(clippy::disallowed_methods, reason = "which table is printed is no part of a run")]
+fn chosen() -> Option<String> {
+    std::env::var("RAFT_MUTANT").ok()
+}
+
 /// Which planted defects this small harness sees; a development aid, not a measurement.
 #[cfg(feature = "mutants")]
 #[test]
 #[ignore = "prints a table; run it by name"]
 fn table_of_mutants() {
-    for mutant in Mutant::planted() {
+    for mutant in Mutant::planted().filter(|mutant| chosen().is_none_or(|name| mutant.name() == name)) {
         let mut caught = BTreeMap::<String, u64>::new();
         for seed in seeds() {
             let outcome = std::panic::catch_unwind(|| Scene::stormy(seed).plant(mutant).play(seed));
@@ -458,6 +508,7 @@ fn table_of_mutants() {
 /// What a calm seed of the reference size costs, and what happens in it; a development aid.
 #[test]
 #[ignore = "prints figures; run it by name, in release"]
+#[expect(clippy::disallowed_methods, reason = "it measures what a run costs outside")]
 fn cost_of_a_seed() {
     let mut scene = Scene::calm(5);
     (scene.clients, scene.storm) = (3, Duration::from_secs(6));

@@ -135,7 +135,7 @@ impl Simulation {
         self
     }
 
-    /// What goes wrong. Numbers of nodes are filled in.
+    /// What goes wrong. The numbers of nodes are filled in, and its end is that of [`Simulation::duration`].
     #[must_use]
     pub fn faults(mut self, faults: PlanConfig) -> Self {
         let heal_at_ms = self.config.faults.heal_at_ms;

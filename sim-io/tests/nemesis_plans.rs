@@ -36,10 +36,13 @@ fn plan(servers: u16, faults: Vec<PlannedFault>) -> Plan {
 /// What happened: (millisecond, node, what).
 type Log = Rc<RefCell<Vec<(u64, NodeId, &'static str)>>>;
 
+/// A datagram that was sent: from, to, when, and when it arrives (0 if never).
+type Sent = (NodeId, NodeId, u64, u64);
+
 /// Logs boots, ends and datagrams sent.
 struct Logger {
     log: Log,
-    arrivals: Rc<RefCell<Vec<(NodeId, NodeId, u64, u64)>>>,
+    arrivals: Rc<RefCell<Vec<Sent>>>,
 }
 
 impl Invariant for Logger {
@@ -69,8 +72,7 @@ impl Invariant for Logger {
 struct Run {
     report: RunReport,
     log: Vec<(u64, NodeId, &'static str)>,
-    /// (from, to, sent at, arrives at or 0)
-    arrivals: Vec<(NodeId, NodeId, u64, u64)>,
+    arrivals: Vec<Sent>,
     all_up: bool,
 }
 
@@ -340,7 +342,7 @@ fn taking_one_fault_out_leaves_the_links_as_they_were() {
     let less = whole.without(2);
     assert_eq!(less.faults.len() + 1, whole.faults.len());
     let (whole, less) = (gossiping(&whole), gossiping(&less));
-    let find = |run: &Run, (from, to, at, _): (NodeId, NodeId, u64, u64)| {
+    let find = |run: &Run, (from, to, at, _): Sent| {
         run.arrivals.iter().find(|other| (other.0, other.1, other.2) == (from, to, at)).map(|other| other.3)
     };
     // What arrives in both runs was sent at the same time in both, and takes equally long.

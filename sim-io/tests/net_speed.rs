@@ -53,6 +53,7 @@ fn speed(nodes: u16, outstanding: u32, config: NetConfig) -> f64 {
     // A request and its answer take 4 ms on average.
     let slice = Duration::from_millis(200_000 / u64::from((u32::from(nodes) - 1) * outstanding));
     let mut delivered = 0;
+    #[expect(clippy::disallowed_methods, reason = "real time is what is measured")]
     let one = |_| {
         let begin = Instant::now();
         world.run(time::sleep(slice)).expect("the time comes");

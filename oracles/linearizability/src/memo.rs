@@ -110,3 +110,31 @@ impl UsedSets {
             || self.sets.key(set).iter().zip(self.sets.key(other)).all(|(ours, theirs)| ours <= theirs)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "Of two ways to a configuration the one that used no more is enough."
+    #[test]
+    fn only_a_way_that_used_no_less_is_no_news() {
+        let mut sets = UsedSets::new(2);
+        let a = sets.with_one_more(UsedSets::NONE_USED, 0);
+        let b = sets.with_one_more(UsedSets::NONE_USED, 1);
+        let both = sets.with_one_more(a, 1);
+        let at = Configuration { event: 0, state: 0, placed: 0_u64 };
+        let elsewhere = Configuration { event: 1, ..at.clone() };
+        let mut memo = Memo::with_capacity(0);
+
+        assert!(memo.is_news(&at, both, &sets));
+        assert!(memo.is_news(&at, a, &sets), "fewer used");
+        assert!(memo.is_news(&at, b, &sets), "others used");
+        assert!(
+            !memo.is_news(&at, both, &sets) && !memo.is_news(&at, a, &sets) && !memo.is_news(&at, b, &sets)
+        );
+        assert!(memo.is_news(&at, UsedSets::NONE_USED, &sets));
+        assert!(!memo.is_news(&at, a, &sets));
+        assert!(memo.is_news(&elsewhere, both, &sets));
+        assert_eq!(sets.with_one_more(b, 0), both, "sets are equal whatever the order of uses");
+    }
+}

@@ -87,11 +87,11 @@ where
     for seed in seeds {
         let mut rng = Rng(seed);
         let shape = Shape {
-            ops: 2 + rng.below(7) as usize,
+            ops: 2 + rng.below(8) as usize,
             clients: 1 + rng.below(5),
             keys: 1 + u64::from(rng.one_in(5)),
             unique: rng.one_in(2),
-            unknown_per_million: [0, 100_000, 250_000][rng.below(3) as usize],
+            unknown_per_million: [0, 100_000, 250_000, 500_000][rng.below(4) as usize],
             failed_per_million: [0, 50_000][rng.below(2) as usize],
             lies_per_million: [0, 100_000, 300_000][rng.below(3) as usize],
         };

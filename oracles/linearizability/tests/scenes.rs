@@ -199,6 +199,20 @@ fn two_lost_puts_of_one_value_may_take_effect_twice() {
     s.is_legal();
 }
 
+/// Two lost operations can lead to the same state, and only one choice leaves the other where it is needed.
+#[test]
+fn which_of_two_lost_operations_was_used_is_reconsidered() {
+    let mut s = Scene::default();
+    s.put(0, 1, 0);
+    let put = s.lost(2, Input::Put(register(1)));
+    let swap = s.lost(3, cas(0, 1));
+    s.done(4, 5, cas(1, 2), Output::Swapped);
+    s.put(6, 7, 3);
+    s.get(8, 9, Some(register(1)));
+    let order = s.is_legal();
+    assert_eq!((order[1], order[4]), (swap, put));
+}
+
 #[test]
 fn a_lost_append_inside_a_longer_list_was_seen() {
     let mut s = Scene::default();
@@ -261,6 +275,39 @@ fn an_append_that_was_done_did_not_meet_a_register_so_a_lost_delete_came_between
     s.append(3, 4, 9);
     s.put(5, 6, 2);
     assert!(s.is_legal().contains(&lost));
+}
+
+/// Evidence is cut down only where that is sound. Without what may not be deleted, `put(2)` and the append alone
+/// would look like a contradiction, which they are not.
+#[test]
+fn evidence_keeps_the_base_that_an_append_stands_on() {
+    let mut s = Scene::default();
+    s.put(0, 1, 8);
+    s.put(2, 3, 9);
+    let one = s.call(4, Input::Put(register(1)));
+    let two = s.call(4, Input::Put(register(2)));
+    s.answer(5, one, Output::Written);
+    s.answer(5, two, Output::Written);
+    let base = Input::CompareAndSwap { expected: Some(register(1)), new: Value::List(vec![5]) };
+    s.done(6, 7, base, Output::Swapped);
+    let append = s.append(8, 9, 6);
+    let stale = s.get(10, 11, Some(register(8)));
+    let violation = s.is_illegal();
+    assert!(
+        violation.operations.contains(&stale) && !violation.operations.contains(&append),
+        "{violation:?}"
+    );
+}
+
+/// "Something else was there" is about everything that was written, so everything stays.
+#[test]
+fn evidence_keeps_all_writes_where_an_answer_hides_what_it_found() {
+    let mut s = Scene::default();
+    let swap = Input::CompareAndSwap { expected: None, new: register(9) };
+    s.put(0, 1, 5);
+    s.done(2, 3, Input::Delete, Output::Written);
+    s.done(4, 5, swap, Output::Refused);
+    assert_eq!(s.is_illegal().operations.len(), 3);
 }
 
 #[test]

@@ -157,6 +157,42 @@ mod vote_asked_early {
     }
 }
 
+mod hard_state_taken_back {
+    use super::*;
+    scenes! {
+        Subject::Premise(Premise::HardStateTakenBack);
+
+        /// "Increases monotonically."
+        a_disk_goes_back_to_an_earlier_term |s: &mut Script| {
+            s.vote(1, 3, 2);
+            s.vote(1, 2, 0);
+        },
+        but_it_may_say_the_same_again |s: &mut Script| {
+            s.vote(1, 3, 0);
+            s.vote(1, 3, 2);
+            s.vote(1, 3, 2);
+        };
+
+        a_vote_is_cleared_in_its_term |s: &mut Script| {
+            s.vote(1, 3, 2);
+            s.vote(1, 3, 0);
+        },
+        but_not_in_the_next |s: &mut Script| {
+            s.vote(1, 3, 2);
+            s.vote(1, 4, 0);
+        };
+
+        a_second_candidate_gets_a_vote |s: &mut Script| {
+            s.vote(1, 3, 2);
+            s.vote(1, 3, 3);
+        },
+        but_only_in_a_second_term |s: &mut Script| {
+            s.vote(1, 3, 2);
+            s.vote(1, 4, 3);
+        };
+    }
+}
+
 mod term_sent_early {
     use super::*;
     scenes! {

@@ -196,6 +196,18 @@ mod leader_completeness {
             s.elect(2, 4);
         };
 
+        /// An entry is committed in its own term at the earliest, whatever the server believes.
+        a_claim_is_no_older_than_its_entry |s: &mut Script| {
+            s.append(1, &[(4, 0)]);
+            s.apply(1);
+            s.elect(3, 5);
+        },
+        but_it_does_not_bind_the_leader_of_that_term |s: &mut Script| {
+            s.append(1, &[(4, 0)]);
+            s.apply(1);
+            s.elect(3, 4);
+        };
+
         an_acknowledged_entry_is_a_claim |s: &mut Script| {
             s.elect(1, 2);
             s.append(1, &[(2, 0), (2, 1)]);

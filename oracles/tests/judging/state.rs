@@ -74,25 +74,6 @@ mod monotonicity {
             s.power_cycle(1, &[], 3, 1);
         };
 
-        a_disk_goes_back_to_an_earlier_term |s: &mut Script| {
-            s.vote(1, 3, 2);
-            s.vote(1, 2, 0);
-        },
-        but_it_may_say_the_same_again |s: &mut Script| {
-            s.vote(1, 3, 0);
-            s.vote(1, 3, 2);
-            s.vote(1, 3, 2);
-        };
-
-        a_vote_is_cleared_in_its_term |s: &mut Script| {
-            s.vote(1, 3, 2);
-            s.vote(1, 3, 0);
-        },
-        but_not_in_the_next |s: &mut Script| {
-            s.vote(1, 3, 2);
-            s.vote(1, 4, 0);
-        };
-
         the_commit_index_goes_back |s: &mut Script| {
             s.append(1, &[(1, 0), (1, 1)]);
             s.commit(1, 2);

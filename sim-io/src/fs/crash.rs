@@ -66,7 +66,8 @@ struct Tally {
     missing: u64,
 }
 
-/// What became of one file's sectors, as the trace record wants it.
+/// What became of one file's sectors, as the trace record wants it: an intermediate version, and what lies
+/// beyond the end that survived, count as old.
 #[derive(Copy, Clone, Default, Debug)]
 pub(super) struct SectorCounts {
     pub(super) old: u64,
@@ -114,7 +115,7 @@ impl PowerLoss<'_> {
         let pieces = pieces(content, &limits[1..]);
         let mut tallies = vec![Tally::default(); content.ops.len()];
         for group in pieces.chunk_by(|a, b| a.sector == b.sector) {
-            let fate = self.fate(regime, content, group);
+            let fate = self.fate(regime, group);
             let mut sector = Sector { content, group, fate, length, durable_len };
             sector.tally(&mut tallies);
             sector.write(&mut platter, &mut counts, counters);
@@ -168,14 +169,14 @@ impl PowerLoss<'_> {
         (steps, content.ops[..steps].iter().fold(before, |length, op| op.length_after(length)))
     }
 
-    fn fate(&self, regime: Regime, content: &Content, group: &[Piece]) -> Fate {
+    fn fate(&self, regime: Regime, group: &[Piece]) -> Fate {
         match regime {
             Regime::InOrder { whole, cut } => in_order(whole, cut, group),
-            Regime::Scattered => self.scattered(content, group),
+            Regime::Scattered => self.scattered(group),
         }
     }
 
-    fn scattered(&self, content: &Content, group: &[Piece]) -> Fate {
+    fn scattered(&self, group: &[Piece]) -> Fate {
         let sample = self.world.sample_fixed(FATE, mix(self.key, group[0].sector));
         let all = group.len();
         let in_flight = group.iter().filter(|piece| piece.op < self.flushing).count();
@@ -197,10 +198,7 @@ impl PowerLoss<'_> {
                 let cut = sample.split(4).range(start as u64 + 1, end as u64 - 1) as usize;
                 Fate { upto, base, cut }
             }
-            _ => {
-                debug_assert!(content.ops.len() >= all);
-                Fate::version(sample.split(5).range(0, all as u64) as usize)
-            }
+            _ => Fate::version(sample.split(5).range(0, all as u64) as usize),
         }
     }
 

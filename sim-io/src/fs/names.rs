@@ -136,8 +136,8 @@ impl PendingNames {
         taken
     }
 
-    /// Takes out everything, parted by what `survives` says of (key of the name, which change of that name,
-    /// whether a sync of its folder is in flight).
+    /// Takes out everything, parted by what `survives` says of (the name, how many earlier changes of it were
+    /// kept, whether a sync of its folder is in flight).
     pub(super) fn part(
         &mut self,
         is_flushing: impl Fn(FileId, u64) -> bool,

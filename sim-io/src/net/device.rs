@@ -23,7 +23,7 @@ use sim_runtime::{Handle, NodeId, Owner};
 use super::config::NetConfig;
 use super::link::{Fate, Links};
 use super::packet::Packets;
-use super::socket::{OVERHEAD_BYTES, SocketKey, Sockets, Waiting};
+use super::socket::{OVERHEAD_BYTES, SocketKey, Sockets, Woken};
 use crate::records::{DatagramDelivered, DatagramLost, DatagramSent, Lost};
 
 /// The network of a world: `handle.device::<Net>()`.
@@ -246,7 +246,7 @@ impl Counts {
 impl State {
     /// A datagram has come to the end of its way. Returns who is to be woken.
     #[inline]
-    fn arrive(&mut self, world: &Handle, slot: u32) -> Waiting {
+    fn arrive(&mut self, world: &Handle, slot: u32) -> Woken {
         let packet = self.packets.get(slot);
         let (from, to, id, len) = (packet.from, packet.to, packet.id, packet.bytes.len());
         let full = |queued_bytes| queued_bytes + len + OVERHEAD_BYTES > self.config.receive_buffer_bytes;
@@ -259,7 +259,7 @@ impl State {
                 Some(socket) => {
                     socket.queue.push_back(slot);
                     socket.queued_bytes += len + OVERHEAD_BYTES;
-                    let waiting = std::mem::take(&mut socket.waiting);
+                    let woken = socket.waiting.take();
                     let link = self.links.link(packet.link);
                     self.counts.delivered += 1;
                     self.counts.reordered += u64::from(packet.number < link.arrived && !packet.is_copy);
@@ -271,13 +271,13 @@ impl State {
                         id,
                     };
                     world.emit_for(socket.owner, record);
-                    return waiting;
+                    return woken;
                 }
             }
         };
         self.packets.free(slot);
         self.counts.lose(world, from, to, id, why);
-        Waiting::default()
+        Woken::default()
     }
 }
 
@@ -290,8 +290,8 @@ impl Device for Net {
 
     #[inline]
     fn fire(&self, world: &Handle, token: u64) {
-        let waiting = self.state.borrow_mut().arrive(world, token as u32);
-        waiting.wake();
+        let woken = self.state.borrow_mut().arrive(world, token as u32);
+        woken.wake();
     }
 
     fn node_down(&self, _world: &Handle, node: NodeId, _how: Down, _fault: u64) {

@@ -22,9 +22,11 @@ pub const LOSS: Field = Field::new("net loss");
 /// Whether messages arrive twice on a link.
 pub const DUPLICATION: Field = Field::new("net duplication");
 /// Whether messages are held up on a link while later ones are not: buckets of 100 µs.
-pub const REORDERING: Field = Field::new("net reordering").with_bucket(100_000);
+pub const REORDERING: Field = Field::new("net reordering").with_bucket(REORDERING_BUCKET_NS);
 /// Whether a link is slow: buckets of 250 ms.
 pub const SLOWNESS: Field = Field::new("net slowness").with_bucket(250_000_000);
+
+const REORDERING_BUCKET_NS: u64 = 100_000;
 
 /// What a message to oneself takes.
 const LOOPBACK_NS: u64 = 10_000;
@@ -132,7 +134,7 @@ impl Link {
         }
         self.extra_known_until_ns = REORDERING.bucket_end_ns(now_ns);
         let key = link_key(self.from, self.to);
-        let sample = world.sample(REORDERING, key);
+        let sample = world.sample_at(REORDERING, key, now_ns - now_ns % REORDERING_BUCKET_NS);
         if sample.chance(config.reorder_per_million) {
             self.extra_ns = sample.split(0).range(1_000, (config.reorder_extra_max_us * 1_000).max(1_000));
         }

@@ -56,13 +56,34 @@ impl Waiting {
         }
     }
 
+    /// Takes all who wait out, to be woken outside borrows.
+    #[inline]
+    pub(super) fn take(&mut self) -> Woken {
+        if self.others.is_empty() {
+            return Woken { first: self.first.take(), others: None };
+        }
+        Woken { first: self.first.take(), others: Some(std::mem::take(&mut self.others).into()) }
+    }
+}
+
+/// Who is to be woken. Small, since it is made for every datagram.
+#[derive(Debug, Default)]
+#[must_use]
+pub(super) struct Woken {
+    first: Option<Waker>,
+    others: Option<Box<[Waker]>>,
+}
+
+impl Woken {
     /// Wakes all. Only outside borrows.
     #[inline]
     pub(super) fn wake(self) {
         if let Some(waker) = self.first {
             waker.wake();
         }
-        self.others.into_iter().for_each(Waker::wake);
+        if let Some(others) = self.others {
+            others.into_iter().for_each(Waker::wake);
+        }
     }
 }
 

@@ -426,7 +426,7 @@ impl Model {
         self.catch_up().await?;
         self.note("power off".to_owned());
         let before = SpecNames::paths(&self.names.visible, ROOT);
-        let claims = self.claims(&before)?;
+        let claims = self.claims()?;
         self.faults += 1;
         self.world.power_off(&[NODE], self.faults);
         self.world.boot(NODE);
@@ -478,10 +478,13 @@ impl Model {
         self.compare()
     }
 
-    /// Ranges that are said to be durable, with their bytes.
-    fn claims(&mut self, paths: &BTreeMap<String, u64>) -> Result<Vec<(u64, usize, Vec<u8>)>, String> {
+    /// Ranges that are said to be durable, with their bytes; of files whose removal is pending too.
+    fn claims(&mut self) -> Result<Vec<(u64, usize, Vec<u8>)>, String> {
         let mut claims = Vec::new();
-        for (path, id) in paths {
+        let mut paths = SpecNames::paths(&self.names.visible, ROOT);
+        let removed = SpecNames::paths(&self.names.durable, ROOT);
+        paths.extend(removed.into_iter().map(|(path, id)| (format!("{path} (durable)"), id)));
+        for (path, id) in &paths {
             let Some(file) = self.files.get(id) else { continue };
             let len = file.visible.len() as u64;
             let from = self.rng.below(len + 1);

@@ -226,7 +226,11 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn one_line(message: &str) -> String {
     let first = message.lines().take_while(|line| !line.trim().is_empty());
     let line = first.map(str::trim).collect::<Vec<_>>().join(" ");
-    if line.starts_with("error:") { line } else { format!("error: a command is needed: campaign or replay ({line})") }
+    if line.starts_with("error:") {
+        line
+    } else {
+        format!("error: a command is needed: campaign or replay ({line})")
+    }
 }
 
 /// Opens a file for a result before the work begins, so that a wrong path costs nothing.

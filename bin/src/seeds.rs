@@ -86,7 +86,9 @@ mod tests {
         assert_eq!("0".parse::<Seeds>(), Err(SeedsError::Zero));
         assert_eq!("5..3".parse::<Seeds>(), Err(SeedsError::Empty(5, 3)));
         assert_eq!("5..5".parse::<Seeds>(), Err(SeedsError::Empty(5, 5)));
-        for text in ["", "x", "-1", "1.5", "..", "1..", "1...3", "99999999999999999999", "1..18446744073709551615"] {
+        for text in
+            ["", "x", "-1", "1.5", "..", "1..", "1...3", "99999999999999999999", "1..18446744073709551615"]
+        {
             assert!(matches!(text.parse::<Seeds>(), Err(SeedsError::Number(_))), "{text}");
         }
     }

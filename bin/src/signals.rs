@@ -36,7 +36,9 @@ fn write_seeds_in_flight() {
         let mut digits = [0_u8; 21];
         write_stderr(decimal(seed, &mut digits));
     }
-    write_stderr(b"\nreproduce each with: cargo run --release -p bin -- replay SEED (and the flags of this run)\n");
+    write_stderr(
+        b"\nreproduce each with: cargo run --release -p bin -- replay SEED (and the flags of this run)\n",
+    );
 }
 
 /// The digits of `n` after a space, in `buffer`.

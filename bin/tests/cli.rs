@@ -56,7 +56,8 @@ fn a_failure_exits_1_and_its_line_reproduces_it() {
     let output = bin(&["campaign", "--seeds", "2", "--mutant", "canary", "--quiet"]);
     assert_eq!(output.status.code(), Some(1));
     let text = stdout(&output);
-    let line = text.lines().find_map(|line| line.trim().strip_prefix("reproduce: ")).expect("a line to reproduce");
+    let line =
+        text.lines().find_map(|line| line.trim().strip_prefix("reproduce: ")).expect("a line to reproduce");
     let args: Vec<&str> = line.split("-- ").nth(1).expect("arguments").split(' ').collect();
     let again = bin(&args);
     assert_eq!(again.status.code(), Some(1), "{line}");

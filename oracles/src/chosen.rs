@@ -14,7 +14,7 @@ use crate::log_tree::{LogTree, Prefix};
 #[derive(Copy, Clone, Default, Debug)]
 struct Mark {
     /// One bit for each server.
-    accepted_by: u64,
+    accepted_by: u128,
     chosen: bool,
 }
 

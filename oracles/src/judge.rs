@@ -223,7 +223,10 @@ impl Bench {
                 self.executions[at].clear();
                 self.liveness.booted(at);
             }
-            Event::NodeDown(NodeDown { how, .. }) => self.went_down(at, how),
+            Event::NodeDown(NodeDown { how, .. }) => {
+                self.went_down(at, how);
+                self.liveness.leadership_changed(&self.cluster, record.time_ns);
+            }
             Event::FsyncDone(_) | Event::DirSynced(_) => self.synced(at, truth, report),
             Event::FileResized(resized) => self.cluster.file_resized(at, &resized),
             Event::NameChanged(changed) => {
@@ -235,6 +238,7 @@ impl Bench {
                 let server = self.cluster.server_mut(at);
                 server.role = became.role;
                 server.hard.term = became.term;
+                self.liveness.leadership_changed(&self.cluster, record.time_ns);
                 if became.role == RoleKind::Leader {
                     let owner = record.owner();
                     self.election_safety.leads(owner, became.term, Sign::Elected, report);
@@ -242,7 +246,10 @@ impl Bench {
                     self.leader_completeness.elected(&self.cluster, at, &became, report);
                 }
             }
-            Event::HardStateWritten(written) => self.cluster.hard_state_written(at, &written),
+            Event::HardStateWritten(written) => {
+                self.cluster.hard_state_written(at, &written);
+                self.liveness.leadership_changed(&self.cluster, record.time_ns);
+            }
             Event::EntryAppended(entry) => self.entry_appended(at, &entry, report),
             Event::EntryWritten(entry) => self.cluster.entry_written(at, &entry),
             Event::LogTruncated(cut) => {

@@ -276,9 +276,9 @@ impl Cluster {
     /// These servers, none of which has been booted.
     ///
     /// # Panics
-    /// With more than 64 servers, for whose bits there is no room.
+    /// With more than 128 servers, for whose bits there is no room.
     pub fn new(servers: &[NodeId]) -> Self {
-        assert!(servers.len() <= 64, "{} servers are more than a word has bits", servers.len());
+        assert!(servers.len() <= 128, "{} servers are more than a word has bits", servers.len());
         let mut places = Vec::new();
         for (place, node) in servers.iter().enumerate() {
             places.resize(places.len().max(node.index() + 1), 0);

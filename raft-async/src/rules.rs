@@ -137,7 +137,7 @@ pub fn replicated(matched: &mut [Index], planted: Planted) -> Index {
     matched[matched.len() - majority(matched.len(), planted)]
 }
 
-/// "If there exists an N such that N > commitIndex, a majority of matchIndex[i] >= N, and log[N].term ==
+/// "If there exists an N such that N > commitIndex, a majority of `matchIndex[i]` >= N, and `log[N]`.term ==
 /// currentTerm: set commitIndex = N" (Figure 2, Rules for Leaders). An entry of an older term may be on a
 /// majority and still be overwritten (Figure 8); it is committed with the first entry of this term behind it.
 pub fn leader_commit(log: &Entries, replicated: Index, term: Term, commit: Index, planted: Planted) -> Index {

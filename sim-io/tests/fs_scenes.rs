@@ -256,6 +256,20 @@ fn a_kill_loses_nothing_that_was_written_and_an_fsync_in_flight_goes_on() {
     assert_eq!(report.coverage.get("fsyncs that nobody awaited to the end"), 1);
 }
 
+/// A page cache outlives a process, not the power.
+#[test]
+fn a_machine_that_loses_power_after_its_process_was_killed_loses_what_was_not_synced() {
+    let lost = times(|n1| async move {
+        let log = n1.has_durable("/log", b"old".to_vec()).await;
+        n1.does(async move { log.write_all_at(b"new", 0).await.expect("written") }).await;
+        n1.world.kill(NODE, 1);
+        n1.world.power_off(&[NODE], 2);
+        n1.world.boot(NODE);
+        n1.reads("/log").await == b"old"
+    });
+    assert!(lost > 0);
+}
+
 /// "What a dead incarnation still holds is inert."
 #[test]
 fn a_handle_of_a_dead_process_does_nothing() {

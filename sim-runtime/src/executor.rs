@@ -478,7 +478,8 @@ impl Handle {
         self.take_down(&[id], Down::Kill, fault);
     }
 
-    /// Cuts the power of all `ids` at one instant: like [`Handle::kill`], and unsynced data is at risk.
+    /// Cuts the power of all `ids` at one instant: like [`Handle::kill`], and unsynced data is at risk, also that of
+    /// machines whose process was down already.
     pub fn power_off(&self, ids: &[NodeId], fault: u64) {
         self.take_down(ids, Down::PowerOff, fault);
     }
@@ -491,28 +492,34 @@ impl Handle {
 
     fn take_down(&self, ids: &[NodeId], how: Down, fault: u64) {
         let mut owners = Vec::with_capacity(ids.len());
+        let mut struck = Vec::with_capacity(ids.len());
         for id in ids {
             assert_ne!(*id, NodeId::HOST, "the host never goes down");
             let mut nodes = self.core.nodes.borrow_mut();
             let node = &mut nodes[id.index()];
+            let owner = Owner { node: *id, incarnation: node.incarnation };
+            // A machine whose process is down already loses its page cache all the same when its power fails.
+            if node.up || how == Down::PowerOff {
+                struck.push(owner);
+            }
             if node.up {
                 node.up = false;
                 node.paused = false;
                 node.role = "";
-                owners.push(Owner { node: *id, incarnation: node.incarnation });
+                owners.push(owner);
             }
         }
-        for owner in &owners {
+        for owner in &struck {
             self.emit_for(*owner, NodeDown { how, fault });
-            if how != Down::Exit {
-                self.count_window_hits(*owner);
-            }
+        }
+        if how != Down::Exit {
+            owners.iter().for_each(|owner| self.count_window_hits(*owner));
         }
         for owner in &owners {
             self.drop_tasks_of(*owner);
             self.close_windows_of(*owner);
         }
-        for owner in &owners {
+        for owner in &struck {
             for device in self.devices() {
                 device.node_down(self, owner.node, how, fault);
             }

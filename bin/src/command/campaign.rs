@@ -54,7 +54,8 @@ pub fn run(args: &CampaignArgs, out: &mut Out) -> Result<Status, Unusable> {
 /// What the exit status says about a summary.
 fn status(summary: &Summary, idle_allowed_per_million: u32) -> Status {
     let idle = summary.count(Category::Idle);
-    let too_idle = u128::from(idle) * 1_000_000 > u128::from(summary.runs) * u128::from(idle_allowed_per_million);
+    let too_idle =
+        u128::from(idle) * 1_000_000 > u128::from(summary.runs) * u128::from(idle_allowed_per_million);
     if summary.failed() > 0 {
         Status::Failed
     } else if summary.count(Category::Undecided) > 0 || too_idle || summary.interrupted || summary.runs == 0 {
@@ -71,7 +72,8 @@ fn print_failures(args: &CampaignArgs, summary: &Summary, out: &mut Out) {
     for run in summary.failures.iter().take(PRINTED) {
         let first = &run.first;
         say!(out, "seed {}: {}: {}: {}", run.seed, first.category, first.property, first.evidence);
-        let others: Vec<_> = run.properties.iter().filter(|p| **p != first.property).map(String::as_str).collect();
+        let others: Vec<_> =
+            run.properties.iter().filter(|p| **p != first.property).map(String::as_str).collect();
         if !others.is_empty() {
             say!(out, "  also: {}", others.join(", "));
         }

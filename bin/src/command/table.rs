@@ -24,7 +24,13 @@ pub(super) fn print(args: &CampaignArgs, summary: &Summary, elapsed: Duration, j
     table.load_style(presets::NOTHING);
     table.set_header(["", "", "total", "a run"]);
     for category in Category::ALL {
-        add(&mut table, if category == Category::Pass { "verdicts" } else { "" }, category.name(), summary.count(category), None);
+        add(
+            &mut table,
+            if category == Category::Pass { "verdicts" } else { "" },
+            category.name(),
+            summary.count(category),
+            None,
+        );
     }
     for (title, rows) in coverage::by_section(&summary.coverage) {
         for (at, (name, count)) in rows.into_iter().enumerate() {
@@ -47,8 +53,14 @@ pub(super) fn print(args: &CampaignArgs, summary: &Summary, elapsed: Duration, j
     print_unreached(summary, out);
     let seconds = elapsed.as_secs_f64();
     let virtual_s = summary.virtual_ns / 1_000_000_000;
-    say!(out, "{} runs of {} ({} each) in {seconds:.1} s on {jobs} threads: {} seeds a second; {virtual_s} s of virtual time",
-        summary.runs, args.shape.profile, messages(summary), per_second(summary.runs, elapsed));
+    say!(
+        out,
+        "{} runs of {} ({} each) in {seconds:.1} s on {jobs} threads: {} seeds a second; {virtual_s} s of virtual time",
+        summary.runs,
+        args.shape.profile,
+        messages(summary),
+        per_second(summary.runs, elapsed)
+    );
     if summary.interrupted {
         say!(out, "interrupted: {} of {} seeds were run", summary.runs, args.seeds.count());
     }

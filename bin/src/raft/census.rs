@@ -59,7 +59,8 @@ impl Census {
                 RoleKind::Candidate => self.elections += 1,
                 RoleKind::Leader => {
                     self.leaders += 1;
-                    self.leader_changes += u64::from(self.last_leader.is_some_and(|last| last != record.node));
+                    self.leader_changes +=
+                        u64::from(self.last_leader.is_some_and(|last| last != record.node));
                     self.last_leader = Some(record.node);
                 }
                 RoleKind::Follower => {}

@@ -160,9 +160,11 @@ impl Worker {
 
     fn remember(&self, op: &Op, reply: &OpReply) {
         let seen = match (op, reply) {
-            (_, OpReply::Value(Some(Value::Register(value))) | OpReply::Mismatch(Some(Value::Register(value)))) => {
-                *value
-            }
+            (
+                _,
+                OpReply::Value(Some(Value::Register(value)))
+                | OpReply::Mismatch(Some(Value::Register(value))),
+            ) => *value,
             (Op::Put { value, .. } | Op::Cas { new: value, .. }, OpReply::Done { .. }) => *value,
             _ => return,
         };

@@ -19,8 +19,23 @@ pub const SECTIONS: &[Section] = &[
     ("processes", &["crashes", "power losses: ", "pauses", "restarts", "wakes held"]),
     ("network faults", &["partitions", "isolations", "links cut"]),
     ("messages", &["datagrams"]),
-    ("disks", &["file", "fsync", "folder", "disk", "power losses ", "sectors", "torn", "lost", "kept", "partial",
-        "lengths", "writes"]),
+    (
+        "disks",
+        &[
+            "file",
+            "fsync",
+            "folder",
+            "disk",
+            "power losses ",
+            "sectors",
+            "torn",
+            "lost",
+            "kept",
+            "partial",
+            "lengths",
+            "writes",
+        ],
+    ),
     ("windows", &["window"]),
     ("aiming", &["aimed", "faults"]),
 ];
@@ -75,7 +90,9 @@ mod tests {
     #[test]
     fn every_counter_stands_in_one_section() {
         let mut coverage = Coverage::default();
-        for name in ["operations ok", "torn writes", "torn log tail cut", "power losses: all", "something new"] {
+        for name in
+            ["operations ok", "torn writes", "torn log tail cut", "power losses: all", "something new"]
+        {
             coverage.add(name, 1);
         }
         let sections = by_section(&coverage);

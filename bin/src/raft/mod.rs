@@ -107,7 +107,8 @@ impl Scenario for Raft {
             world.watch(story.clone());
         }
 
-        let (plan, director) = (timeline.plan.clone(), Director { config, board, tell_phase, progress, servers, clients });
+        let (plan, director) =
+            (timeline.plan.clone(), Director { config, board, tell_phase, progress, servers, clients });
         world.run(async move { director.run(plan).await });
         let report = world.report();
         (report, story.map(Story::into_lines).unwrap_or_default())
@@ -177,7 +178,9 @@ impl Director {
         nemesis::run(plan).await;
 
         let grace = self.config.grace();
-        world.emit(Healed { grace_ns: u64::try_from(grace.as_nanos()).expect("a grace of less than 584 years") });
+        world.emit(Healed {
+            grace_ns: u64::try_from(grace.as_nanos()).expect("a grace of less than 584 years"),
+        });
         self.tell_phase.send(Phase::Finish { give_up: Instant::now() + grace + PATIENCE });
         let all_finished = timeout(grace + PATIENCE * 2, self.clients_finish()).await;
         world.emit(Quiesced {});

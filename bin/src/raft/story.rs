@@ -63,7 +63,11 @@ fn told_by_runtime(record: &Record) -> Option<String> {
 
 fn told_by_devices(record: &Record) -> Option<String> {
     if let Some(io::DatagramSent { to, len, arrives_ns, id, .. }) = record.get() {
-        let fate = if arrives_ns == 0 { ", lost".to_owned() } else { format!(", arrives at {} us", arrives_ns / 1_000) };
+        let fate = if arrives_ns == 0 {
+            ", lost".to_owned()
+        } else {
+            format!(", arrives at {} us", arrives_ns / 1_000)
+        };
         Some(format!("sends datagram {id} to {to}, {len} bytes{fate}"))
     } else if let Some(io::DatagramDelivered { from, id, .. }) = record.get() {
         Some(format!("receives datagram {id} from {from}"))
@@ -106,7 +110,9 @@ fn fault_name(hash: u64) -> &'static str {
 
 fn told_by_raft(record: &Record) -> Option<String> {
     if let Some(raft::Became { role, term, last_index, last_term, commit }) = record.get() {
-        Some(format!("BECOMES {role:?} of term {term}; log ends at {last_index}/{last_term}, commit {commit}"))
+        Some(format!(
+            "BECOMES {role:?} of term {term}; log ends at {last_index}/{last_term}, commit {commit}"
+        ))
     } else if let Some(raft::HardStateWritten { term, vote, .. }) = record.get() {
         Some(format!("writes term {term}, vote {vote}"))
     } else if let Some(raft::EntryWritten { index, term, .. }) = record.get() {
@@ -125,9 +131,12 @@ fn told_by_raft(record: &Record) -> Option<String> {
         Some(format!("counts the vote of n{from} in t{term}"))
     } else if let Some(raft::AppendSent { term, to, prev_index, prev_term, commit_count }) = record.get() {
         let (commit, count) = (commit_count >> 16, commit_count & 0xFFFF);
-        Some(format!("AppendEntries t{term} to n{to}, prev {prev_index}/{prev_term} +{count}, commit {commit}"))
+        Some(format!(
+            "AppendEntries t{term} to n{to}, prev {prev_index}/{prev_term} +{count}, commit {commit}"
+        ))
     } else if let Some(raft::AppendAnswered { term, to, success, match_index }) = record.get() {
-        let outcome = if success == 1 { format!("matched up to {match_index}") } else { "refused".to_owned() };
+        let outcome =
+            if success == 1 { format!("matched up to {match_index}") } else { "refused".to_owned() };
         Some(format!("AppendEntries reply t{term} to n{to}: {outcome}"))
     } else if let Some(raft::ReadServed { read_index, applied, .. }) = record.get() {
         Some(format!("serves a read at index {read_index}, applied {applied}"))

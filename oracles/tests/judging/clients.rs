@@ -22,6 +22,7 @@ fn settle(s: &mut Script) {
     s.invoke_read(900);
     s.told_read(900);
     s.quiesce();
+    s.wait_ms(600);
     s.settle();
 }
 
@@ -151,6 +152,30 @@ mod liveness {
             s.become_role(1, RoleKind::Follower);
             s.elect(2, 2);
             settle(s);
+        };
+
+        an_election_never_ends |s: &mut Script| {
+            serve(s);
+            s.heal(500);
+            s.invoke_read(2);
+            s.told_read(2);
+            s.vote(2, 2, 2);
+            s.wait_ms(300);
+            s.vote(3, 3, 3);
+            s.wait_ms(300);
+            s.settle();
+        },
+        but_one_may_be_under_way |s: &mut Script| {
+            serve(s);
+            s.heal(500);
+            s.invoke_read(2);
+            s.told_read(2);
+            s.vote(2, 2, 2);
+            s.wait_ms(300);
+            s.elect(2, 2);
+            s.vote(3, 3, 3);
+            s.wait_ms(300);
+            s.settle();
         };
 
         /// A leader that the others have outgrown leads nobody.

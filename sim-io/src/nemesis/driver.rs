@@ -134,6 +134,10 @@ impl Nemesis {
     fn begin(&self, fault: &PlannedFault, hit: Option<NodeId>) -> bool {
         let id = u64::from(fault.id);
         let resolve = |target: &Target| self.resolve(target, hit);
+        let struck = match &fault.what {
+            Fault::PowerOff { target } => resolve(target),
+            _ => Vec::new(),
+        };
         let (hold, nodes, width) = match &fault.what {
             Fault::Kill { target } | Fault::PowerOff { target } => {
                 let owners = self.live(resolve(target), |_| true);
@@ -171,7 +175,10 @@ impl Nemesis {
         self.world.emit(FaultBegan { id, kind: hash_name(kind.name()), nodes: mask });
         self.world.count(kind.counters()[width], 1);
         match &hold {
-            Hold::Down(_) if matches!(fault.what, Fault::PowerOff { .. }) => self.world.power_off(&nodes, id),
+            Hold::Down(_) if matches!(fault.what, Fault::PowerOff { .. }) => {
+                // Machines whose process is down already are struck too.
+                self.world.power_off(&struck, id);
+            }
             Hold::Down(_) => nodes.iter().for_each(|node| self.world.kill(*node, id)),
             Hold::Paused(_) => nodes.iter().for_each(|node| self.world.pause(*node)),
             Hold::Cut(links) => links.iter().for_each(|(from, to)| self.net.cut(*from, *to)),

@@ -271,6 +271,7 @@ impl Bench {
             Event::Recovered(found) => {
                 self.monotonicity.recovers(at, node, &found, report);
                 let restart = self.cluster.recovered(at, &found, truth);
+                self.liveness.leadership_changed(&self.cluster, record.time_ns);
                 if restart.explained == crate::shadow::Explained::ByDisk {
                     log_matching::recovers(&self.cluster, at, report);
                 }

@@ -10,7 +10,7 @@ use crate::mutant::Mutant;
 use crate::node::Node;
 use crate::reads::Read;
 use crate::trace::CommandAcknowledged;
-use crate::types::{Command, Index, Key, Op, OpReply, Sequence, SessionId, Term};
+use crate::types::{Command, Index, Op, OpReply, Term};
 use crate::wire::{Answer, ClientReply, ClientRequest, Message};
 use sim_runtime::time;
 use std::cell::{Cell, RefCell};
@@ -23,17 +23,8 @@ use std::time::Duration;
 pub(crate) struct Pending {
     pub(crate) index: Index,
     pub(crate) term: Term,
-    pub(crate) session: SessionId,
-    pub(crate) sequence: Sequence,
+    pub(crate) request: ClientRequest,
     pub(crate) client: SocketAddr,
-}
-
-impl Pending {
-    /// As much of the request as an answer without a result needs.
-    pub(crate) fn request(&self) -> ClientRequest {
-        let Self { session, sequence, .. } = *self;
-        ClientRequest { session, sequence, ack_below: sequence, op: Op::Get { key: Key(0) } }
-    }
 }
 
 /// Who waits for the state machine, and how far it is.
@@ -71,12 +62,14 @@ impl Answers {
         }
     }
 
-    /// The planted way to answer: a majority has something at these positions.
+    /// [`Mutant::AckBeforeCommit`]: a majority has something at these positions. (What a compare-and-swap comes to
+    /// is known to the machine only.)
     pub(crate) fn acknowledge_replicated(&self, node: &Node, replicated: Index) {
-        let mut replicated_writes = self.writes.borrow_mut();
-        let count = replicated_writes.iter().take_while(|pending| pending.index <= replicated).count();
-        let replicated_writes: Vec<_> = replicated_writes.drain(..count).collect();
-        for pending in replicated_writes {
+        let is_due =
+            |pending: &Pending| pending.index <= replicated && !matches!(pending.request.op, Op::Cas { .. });
+        let (due, left): (Vec<_>, Vec<_>) = self.writes.take().into_iter().partition(is_due);
+        self.writes.replace(left.into());
+        for pending in due {
             acknowledge(node, &pending, OpReply::Done { version: 0 });
         }
     }
@@ -127,7 +120,7 @@ fn apply_next(node: &Node) -> bool {
 }
 
 fn acknowledge(node: &Node, pending: &Pending, reply: OpReply) {
-    let Pending { index, session, sequence, client, .. } = *pending;
+    let Pending { index, request: ClientRequest { session, sequence, .. }, client, .. } = *pending;
     node.world.emit(CommandAcknowledged {
         term: node.term().0,
         index: index.0,

@@ -154,7 +154,8 @@ fn receive_append(node: &Node, standing: &mut Option<Standing>, append: AppendRe
 
 /// The disk has caught up with something: tell the leader, if it is still the one that sent it.
 fn acknowledge_synced(node: &Node, standing: &mut Option<Standing>) {
-    let still_current = |known: &&mut Standing| known.term == node.term();
+    let still_current =
+        |known: &&mut Standing| known.term == node.term() || node.planted().has(Mutant::ReplyRelabelled);
     let Some(standing) = standing.as_mut().filter(still_current) else { return };
     let vouched = rules::vouched(standing.verified, node.log.durable(), false, node.planted());
     if vouched > standing.acknowledged {
@@ -168,7 +169,8 @@ fn acknowledge(node: &Node, standing: &mut Standing, vouched: Index) {
 }
 
 fn reply(node: &Node, standing: &Standing, outcome: AppendOutcome) {
-    send_reply(node, standing.leader, standing.term, standing.round, outcome);
+    let term = if node.planted().has(Mutant::ReplyRelabelled) { node.term() } else { standing.term };
+    send_reply(node, standing.leader, term, standing.round, outcome);
 }
 
 /// "Reply false if term < currentTerm" (Figure 2): the old leader learns our term from it. In any role.

@@ -162,7 +162,7 @@ impl<'a> Leader<'a> {
         } else {
             self.node.log.append(Entry { term: self.term(), command })
         };
-        self.node.answers.expect(Pending { index, term: self.term(), session, sequence, client });
+        self.node.answers.expect(Pending { index, term: self.term(), request, client });
         self.wake_replicators();
     }
 
@@ -295,7 +295,7 @@ impl<'a> Leader<'a> {
             return;
         }
         for pending in self.node.answers.abandon() {
-            self.node.redirect(&pending.request(), pending.client);
+            self.node.redirect(&pending.request, pending.client);
         }
         for read in self.reads.abandon() {
             self.node.redirect(&read.request, read.client);

@@ -21,7 +21,7 @@ use std::time::Duration;
 pub(crate) fn save_later(node: &Rc<Node>, state: HardState) {
     node.hard_state.assume(state);
     let node = node.clone();
-    task("late save").spawn(async move { node.hard_state.write_again().await });
+    task("late save").spawn(async move { node.hard_state.catch_up().await });
 }
 
 /// [`Mutant::CancelledSave`]: after a while the save is dropped where it is, as if it were done.
@@ -32,7 +32,8 @@ pub(crate) async fn save_or_not(node: &Node, state: HardState) {
 }
 
 /// [`Mutant::ReplyRelabelled`] and [`Mutant::BorrowedState`]: a vote is decided here and now; it is saved and
-/// answered in a task of its own, while the role goes on.
+/// answered in a task of its own, while the role goes on. The first then says of the vote what is true of the
+/// node by then; the second makes the node again what it was when the vote was decided.
 pub(crate) fn answer_vote_aside(node: &Rc<Node>, ask: VoteRequest) -> bool {
     let mut voter = node.voter();
     if rules::must_adopt(voter.term, ask.term) {
@@ -44,16 +45,18 @@ pub(crate) fn answer_vote_aside(node: &Rc<Node>, ask: VoteRequest) -> bool {
     }
     let decided = HardState { term: voter.term, voted_for: voter.voted_for };
     let end_of_log = node.log.last().index;
+    let news = decided != node.hard_state.get();
+    node.hard_state.assume(decided);
     let node = node.clone();
     task("vote").spawn(async move {
-        if decided != node.hard_state.get() {
-            node.hard_state.save(decided).await?;
+        if news {
+            node.hard_state.catch_up().await?;
         }
         let mut reply = VoteReply { term: decided.term, voter: node.me(), granted };
         if node.planted().has(Mutant::ReplyRelabelled) {
             reply.term = node.term();
         }
-        if node.planted().has(Mutant::BorrowedState) {
+        if news && node.planted().has(Mutant::BorrowedState) {
             node.hard_state.assume(decided);
             node.log.shorten(end_of_log, decided.term);
         }

@@ -135,9 +135,12 @@ impl HardStateFile {
         self.current.set(Slotted { state, ..self.current.get() });
     }
 
-    /// Writes what was only assumed.
-    pub(crate) async fn write_again(&self) -> Result<(), Halt> {
-        self.save(self.get()).await
+    /// Writes what was only assumed. What is assumed meanwhile stays.
+    pub(crate) async fn catch_up(&self) -> Result<(), Halt> {
+        let next = self.current.get().following(self.get(), self.planted);
+        self.write(next).await?;
+        self.current.set(Slotted { state: self.get(), ..next });
+        Ok(())
     }
 
     async fn write(&self, slotted: Slotted) -> Result<(), Halt> {

@@ -121,8 +121,8 @@ impl World {
             take_foreign_wakes(&self.handle);
         }
         // All that is due at this instant fires before any task runs, so that tasks compete.
-        let due = core.timers.borrow_mut().pop(core.now_ns.get());
-        if let Some((_, fire)) = due {
+        let due = core.timers.borrow_mut().pop_due(core.now_ns.get());
+        if let Some(fire) = due {
             self.handle.fire(fire);
         } else {
             let runnable = core.ready.borrow_mut().pop();

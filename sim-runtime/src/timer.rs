@@ -4,14 +4,20 @@
 //! timer, sets the clock to its deadline and fires it; a minute of cluster life costs as much as the events
 //! in it.
 //!
-//!   sleep, devices ──insert──► Timers ──pop earliest──► executor ──► wake a task, or call a device
+//!   sleep, devices ──insert──► wheels (far) ──cascade──► due (near, a heap) ──pop──► wake a task, call a device
 //!
-//! A heap of four children a node over small keys, beside it a table from timer to heap position, so that a
-//! cancelled timer is taken out at once and leaves nothing behind.
+//! A hierarchy of wheels after Varghese and Lauck (1987): time is cut into ticks of 65 µs; a timer stands in the
+//! wheel of the highest digit (of 6 bits) in which its tick differs from the current one, and moves to finer
+//! wheels as the current tick gets there. Timers of the current tick and before are *due*: a small heap puts them
+//! into exact order. Inserting and cancelling far timers, which is what most timeouts come to, touches one list.
 //!
-//! Invariants: time never goes back; ties are broken by insertion order, never by address or hash.
+//! Invariants: time never goes back; ties are broken by insertion order, never by address or hash; what stands in
+//! a wheel is later than everything due; a timer cancelled in a wheel is gone, one cancelled while due is dropped
+//! when it is reached, or when such make up most of the heap.
 //! Not here: per-node clocks (`time.rs`), which ready task runs next (`schedule.rs`).
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::task::Waker;
 
 use crate::device::DeviceId;
@@ -35,179 +41,277 @@ pub struct TimerKey {
     generation: u32,
 }
 
-#[derive(Copy, Clone, Debug)]
-struct HeapItem {
-    /// The deadline above, the number of the insertion below: one comparison, and no branch to mispredict.
-    due: u128,
-    slot: u32,
+const TICK_BITS: u32 = 16;
+const DIGIT_BITS: u32 = 6;
+const DIGITS: usize = 1 << DIGIT_BITS;
+const WHEELS: usize = (64 - TICK_BITS).div_ceil(DIGIT_BITS) as usize;
+const NIL: u32 = u32::MAX;
+
+#[inline]
+fn tick_of(at_ns: u64) -> u64 {
+    at_ns >> TICK_BITS
 }
 
-impl HeapItem {
-    #[inline]
-    fn deadline_ns(&self) -> u64 {
-        (self.due >> 64) as u64
-    }
-
-    #[inline]
-    fn before(&self, other: &Self) -> bool {
-        self.due < other.due
-    }
+/// Where a pending timer stands.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Place {
+    Due,
+    Wheel { wheel: u8, digit: u8 },
 }
 
 #[derive(Debug)]
 struct Slot {
-    /// Position in the heap.
-    position: u32,
+    deadline_ns: u64,
+    order: u64,
+    /// Neighbours in the list of the wheel's digit.
+    next: u32,
+    previous: u32,
+    place: Place,
     generation: u32,
+    /// `None` when it has fired or was cancelled.
     fire: Option<Fire>,
 }
 
+/// One turn of a wheel: a list for each digit, and which of them have anything.
+#[derive(Debug)]
+struct Wheel {
+    occupied: u64,
+    heads: [u32; DIGITS],
+}
+
+/// A timer in the heap: earliest deadline first, then first inserted.
+type Due = Reverse<(u64, u64, u32)>;
+
 /// All pending timers of one world.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Timers {
-    heap: Vec<HeapItem>,
     slots: Vec<Slot>,
     free: Vec<u32>,
+    due: BinaryHeap<Due>,
+    /// Cancelled ones that are still in `due`.
+    dead: usize,
+    wheels: [Wheel; WHEELS],
+    /// Everything of this tick or an earlier one is due.
+    current_tick: u64,
+    pending: usize,
     inserted: u64,
 }
 
-const CHILDREN: usize = 4;
+impl Default for Timers {
+    fn default() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            due: BinaryHeap::new(),
+            dead: 0,
+            wheels: [const { Wheel { occupied: 0, heads: [NIL; DIGITS] } }; WHEELS],
+            current_tick: 0,
+            pending: 0,
+            inserted: 0,
+        }
+    }
+}
+
+/// Fewer dead timers than this are not worth a sweep of the heap.
+const SWEEP_FROM: usize = 1_024;
 
 impl Timers {
     /// How many are pending.
     pub(crate) fn len(&self) -> usize {
-        self.heap.len()
+        self.pending
     }
 
     #[inline]
     pub(crate) fn insert(&mut self, deadline_ns: u64, fire: Fire) -> TimerKey {
-        let position = self.heap.len();
+        let order = self.inserted;
+        self.inserted += 1;
+        self.pending += 1;
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.slots[slot as usize].fire = Some(fire);
+                let entry = &mut self.slots[slot as usize];
+                (entry.deadline_ns, entry.order, entry.fire) = (deadline_ns, order, Some(fire));
                 slot
             }
             None => {
                 let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 timers are pending");
-                self.slots.push(Slot { position: 0, generation: 0, fire: Some(fire) });
+                let (next, previous, place) = (NIL, NIL, Place::Due);
+                let fire = Some(fire);
+                self.slots.push(Slot { deadline_ns, order, next, previous, place, generation: 0, fire });
                 slot
             }
         };
-        let item = HeapItem { due: u128::from(deadline_ns) << 64 | u128::from(self.inserted), slot };
-        self.inserted += 1;
-        self.heap.push(item);
-        self.sift_up(position, item);
+        self.put(slot);
         TimerKey { slot, generation: self.slots[slot as usize].generation }
     }
 
-    /// Takes the earliest timer that is due at or before `limit_ns`.
+    /// Puts a timer where it belongs in view of the current tick.
+    #[inline]
+    fn put(&mut self, slot: u32) {
+        let entry = &mut self.slots[slot as usize];
+        let tick = tick_of(entry.deadline_ns);
+        if tick <= self.current_tick {
+            entry.place = Place::Due;
+            self.due.push(Reverse((entry.deadline_ns, entry.order, slot)));
+            return;
+        }
+        let highest = 63 - (tick ^ self.current_tick).leading_zeros();
+        let wheel = highest / DIGIT_BITS;
+        let digit = (tick >> (wheel * DIGIT_BITS)) as usize % DIGITS;
+        let turn = &mut self.wheels[wheel as usize];
+        let head = std::mem::replace(&mut turn.heads[digit], slot);
+        turn.occupied |= 1 << digit;
+        entry.place = Place::Wheel { wheel: wheel as u8, digit: digit as u8 };
+        (entry.next, entry.previous) = (head, NIL);
+        if head != NIL {
+            self.slots[head as usize].previous = slot;
+        }
+    }
+
+    /// Takes the earliest timer if it is due at or before `now_ns`, which is the present.
+    #[inline]
+    pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<Fire> {
+        // What stands in a wheel is of a later tick than the present, so only the heap matters.
+        while let Some(Reverse((deadline_ns, _, slot))) = self.due.peek()
+            && *deadline_ns <= now_ns
+        {
+            let slot = *slot;
+            self.due.pop();
+            if let Some(fire) = self.release_due(slot) {
+                return Some(fire);
+            }
+        }
+        None
+    }
+
+    /// Takes the earliest timer that is due at or before `limit_ns`, wherever it stands.
     #[inline]
     pub(crate) fn pop(&mut self, limit_ns: u64) -> Option<(u64, Fire)> {
-        let first = *self.heap.first()?;
-        if first.deadline_ns() > limit_ns {
-            return None;
+        loop {
+            match self.due.peek() {
+                Some(Reverse((deadline_ns, _, slot))) => {
+                    let (deadline_ns, slot) = (*deadline_ns, *slot);
+                    let is_dead = self.slots[slot as usize].fire.is_none();
+                    if deadline_ns > limit_ns && !is_dead {
+                        return None;
+                    }
+                    self.due.pop();
+                    if let Some(fire) = self.release_due(slot) {
+                        return Some((deadline_ns, fire));
+                    }
+                }
+                None if self.pending == 0 => return None,
+                None => self.turn(),
+            }
         }
-        let fire = self.vacate(first.slot);
-        let last = self.heap.pop().expect("it has a first item");
-        if !self.heap.is_empty() {
-            self.sift_down(0, last);
+    }
+
+    /// Frees the slot of a timer that was taken from the heap; `None` when it had been cancelled.
+    #[inline]
+    fn release_due(&mut self, slot: u32) -> Option<Fire> {
+        let fire = self.slots[slot as usize].fire.take();
+        match fire {
+            Some(_) => self.pending -= 1,
+            None => self.dead -= 1,
         }
-        Some((first.deadline_ns(), fire))
+        self.release(slot);
+        fire
+    }
+
+    #[inline]
+    fn release(&mut self, slot: u32) {
+        let entry = &mut self.slots[slot as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(slot);
+    }
+
+    /// Moves the current tick to the next digit that has anything, and its timers to where they belong then.
+    fn turn(&mut self) {
+        for wheel in 0..WHEELS {
+            let shift = wheel as u32 * DIGIT_BITS;
+            let current = (self.current_tick >> shift) % DIGITS as u64;
+            // Digits up to the current one are empty: they were emptied when the tick got there.
+            let later = self.wheels[wheel].occupied & (u64::MAX << current << 1);
+            if later == 0 {
+                continue;
+            }
+            let digit = later.trailing_zeros();
+            let above = self.current_tick >> shift >> DIGIT_BITS << DIGIT_BITS;
+            self.current_tick = (above | u64::from(digit)) << shift;
+            let turn = &mut self.wheels[wheel];
+            turn.occupied &= !(1 << digit);
+            let mut slot = std::mem::replace(&mut turn.heads[digit as usize], NIL);
+            while slot != NIL {
+                let next = self.slots[slot as usize].next;
+                self.put(slot);
+                slot = next;
+            }
+            return;
+        }
+        unreachable!("a pending timer stands in the heap or in a wheel");
     }
 
     /// Takes a timer out; `None` when it has fired or was cancelled before.
+    #[inline]
     pub(crate) fn cancel(&mut self, key: TimerKey) -> Option<Fire> {
-        self.is_pending(key).then(|| self.remove(key.slot))
+        let entry = self.slots.get_mut(key.slot as usize).filter(|s| s.generation == key.generation)?;
+        let fire = entry.fire.take()?;
+        self.pending -= 1;
+        match entry.place {
+            Place::Due => {
+                self.dead += 1;
+                if self.dead > SWEEP_FROM && self.dead > self.due.len() / 2 {
+                    self.sweep();
+                }
+            }
+            Place::Wheel { wheel, digit } => {
+                let (next, previous) = (entry.next, entry.previous);
+                if next != NIL {
+                    self.slots[next as usize].previous = previous;
+                }
+                if previous != NIL {
+                    self.slots[previous as usize].next = next;
+                } else {
+                    let turn = &mut self.wheels[usize::from(wheel)];
+                    turn.heads[usize::from(digit)] = next;
+                    if next == NIL {
+                        turn.occupied &= !(1 << digit);
+                    }
+                }
+                self.release(key.slot);
+            }
+        }
+        Some(fire)
     }
 
-    #[inline]
-    pub(crate) fn is_pending(&self, key: TimerKey) -> bool {
-        self.slots.get(key.slot as usize).is_some_and(|s| s.generation == key.generation && s.fire.is_some())
+    /// Takes cancelled timers out of the heap.
+    fn sweep(&mut self) {
+        let slots = &self.slots;
+        let mut dead = Vec::with_capacity(self.dead);
+        self.due.retain(|Reverse((_, _, slot))| {
+            let alive = slots[*slot as usize].fire.is_some();
+            if !alive {
+                dead.push(*slot);
+            }
+            alive
+        });
+        dead.into_iter().for_each(|slot| self.release(slot));
+        self.dead = 0;
     }
 
     /// Whom a pending timer wakes changes; when, does not.
     pub(crate) fn rewake(&mut self, key: TimerKey, waker: &Waker) {
-        if self.is_pending(key)
-            && let Some(Fire::Wake(old)) = &mut self.slots[key.slot as usize].fire
+        if let Some(entry) = self.slots.get_mut(key.slot as usize)
+            && entry.generation == key.generation
+            && let Some(Fire::Wake(old)) = &mut entry.fire
             && !old.will_wake(waker)
         {
             old.clone_from(waker);
         }
     }
 
-    fn remove(&mut self, slot: u32) -> Fire {
-        let position = self.slots[slot as usize].position as usize;
-        let fire = self.vacate(slot);
-        let last = self.heap.pop().expect("the removed timer is in the heap");
-        if position < self.heap.len() {
-            if position > 0 && last.before(&self.heap[(position - 1) / CHILDREN]) {
-                self.sift_up(position, last);
-            } else {
-                self.sift_down(position, last);
-            }
-        }
-        fire
-    }
-
-    #[inline]
-    fn vacate(&mut self, slot: u32) -> Fire {
-        let entry = &mut self.slots[slot as usize];
-        let fire = entry.fire.take().expect("a timer in the heap has not fired");
-        entry.generation = entry.generation.wrapping_add(1);
-        self.free.push(slot);
-        fire
-    }
-
-    #[inline]
-    fn place(&mut self, position: usize, item: HeapItem) {
-        self.heap[position] = item;
-        self.slots[item.slot as usize].position = position as u32;
-    }
-
-    #[inline]
-    fn sift_up(&mut self, mut position: usize, item: HeapItem) {
-        while position > 0 {
-            let parent = (position - 1) / CHILDREN;
-            if !item.before(&self.heap[parent]) {
-                break;
-            }
-            self.place(position, self.heap[parent]);
-            position = parent;
-        }
-        self.place(position, item);
-    }
-
-    #[inline]
-    fn sift_down(&mut self, mut position: usize, item: HeapItem) {
-        while let Some(least) = self.least_child(position) {
-            if !self.heap[least].before(&item) {
-                break;
-            }
-            self.place(position, self.heap[least]);
-            position = least;
-        }
-        self.place(position, item);
-    }
-
-    /// Which child is due first. Written without branches where all four exist: the outcome of these
-    /// comparisons is as good as random, and mispredicting them cost more than all else in here.
-    #[inline]
-    fn least_child(&self, position: usize) -> Option<usize> {
-        let first = position * CHILDREN + 1;
-        if let Some([a, b, c, d]) = self.heap.get(first..first + CHILDREN) {
-            let left = usize::from(b.before(a));
-            let right = 2 + usize::from(d.before(c));
-            let (least_left, least_right) = (a.due.min(b.due), c.due.min(d.due));
-            return Some(first + if least_right < least_left { right } else { left });
-        }
-        (first..self.heap.len()).min_by_key(|child| self.heap[*child].due)
-    }
-
     /// Takes everything, for the end of a world.
-    pub(crate) fn clear(&mut self) -> Vec<Fire> {
-        self.heap.clear();
-        self.free.clear();
-        self.slots.drain(..).filter_map(|slot| slot.fire).collect()
+    pub(crate) fn clear(&mut self) -> impl Sized + use<> {
+        std::mem::take(self).slots
     }
 }
 
@@ -234,47 +338,71 @@ mod tests {
         assert_eq!(order, (0..100).collect::<Vec<_>>());
     }
 
-    /// Random insertions and cancellations against a sorted map.
+    /// Random insertions and cancellations against a sorted map, over spans that reach every wheel.
     #[test]
     fn agrees_with_a_sorted_map() {
-        let mut rng = crate::rng::Stream::derive(1, "timers");
-        let mut timers = Timers::default();
-        let mut model = BTreeMap::new();
-        let mut keys = Vec::new();
-        for n in 0..20_000_u64 {
-            match rng.below(4) {
-                0 | 1 => {
-                    let deadline = rng.below(1_000);
-                    keys.push((deadline, n, timers.insert(deadline, Fire::Device(DeviceId(0), n))));
-                    model.insert((deadline, n), ());
-                }
-                2 if !keys.is_empty() => {
-                    let at = rng.below(keys.len() as u64) as usize;
-                    let (deadline, n, key) = keys.swap_remove(at);
-                    let cancelled = timers.cancel(key).map(token);
-                    assert_eq!(cancelled, model.remove(&(deadline, n)).map(|()| n));
-                }
-                _ => {
-                    let popped = timers.pop(900).map(|(deadline, fire)| (deadline, token(fire)));
-                    let expected = model.first_key_value().map(|(k, ())| *k).filter(|k| k.0 <= 900);
-                    assert_eq!(popped, expected);
-                    if let Some(key) = expected {
-                        model.remove(&key);
+        for (seed, span_bits) in (0..60).map(|n| (n, 4 + n % 58)) {
+            let mut rng = crate::rng::Stream::derive(seed, "timers");
+            let mut timers = Timers::default();
+            let mut model = BTreeMap::new();
+            let mut keys = Vec::new();
+            let mut now = 0;
+            for n in 0..3_000_u64 {
+                match rng.below(5) {
+                    0 | 1 => {
+                        let bits = rng.range(0, span_bits);
+                        let deadline = now + rng.below(1 << bits);
+                        keys.push((deadline, n, timers.insert(deadline, Fire::Device(DeviceId(0), n))));
+                        model.insert((deadline, n), ());
+                    }
+                    2 if !keys.is_empty() => {
+                        let at = rng.below(keys.len() as u64) as usize;
+                        let (deadline, n, key) = keys.swap_remove(at);
+                        let cancelled = timers.cancel(key).map(token);
+                        assert_eq!(cancelled, model.remove(&(deadline, n)).map(|()| n));
+                    }
+                    3 => {
+                        let expected = model.first_key_value().map(|(k, ())| *k).filter(|k| k.0 <= now);
+                        assert_eq!(timers.pop_due(now).map(token), expected.map(|k| k.1));
+                        expected.map(|key| model.remove(&key));
+                    }
+                    _ => {
+                        let limit = now + rng.below(1 << span_bits);
+                        let popped = timers.pop(limit).map(|(deadline, fire)| (deadline, token(fire)));
+                        let expected = model.first_key_value().map(|(k, ())| *k).filter(|k| k.0 <= limit);
+                        assert_eq!(popped, expected, "seed {seed}");
+                        if let Some(key) = expected {
+                            now = key.0;
+                            model.remove(&key);
+                        }
                     }
                 }
+                assert_eq!(timers.len(), model.len());
             }
-            assert_eq!(timers.len(), model.len());
         }
     }
 
     #[test]
     fn a_cancelled_timer_leaves_nothing_behind() {
         let mut timers = Timers::default();
-        for _ in 0..1_000 {
-            let key = timers.insert(9, Fire::Device(DeviceId(0), 0));
+        for _ in 0..10_000 {
+            let key = timers.insert(1 << 30, Fire::Device(DeviceId(0), 0));
             assert!(timers.cancel(key).is_some());
             assert!(timers.cancel(key).is_none());
         }
         assert_eq!((timers.len(), timers.slots.len()), (0, 1));
+        // Of those that were due already, no more than a sweep's worth.
+        for _ in 0..10_000 {
+            let key = timers.insert(9, Fire::Device(DeviceId(0), 0));
+            assert!(timers.cancel(key).is_some());
+        }
+        assert!(timers.len() == 0 && timers.slots.len() <= SWEEP_FROM + 2);
+        assert!(timers.pop(u64::MAX).is_none());
+        assert_eq!(timers.free.len(), timers.slots.len());
+    }
+
+    #[test]
+    fn a_pending_timer_costs_less_than_a_hundred_bytes() {
+        assert!(size_of::<Slot>() + size_of::<Due>() + size_of::<u32>() <= 100);
     }
 }

@@ -7,7 +7,7 @@
 //! older term, and it can still be overwritten.
 //!
 //! Invariants: neither is ever taken back; what precedes something chosen is chosen.
-//! Not here: when an entry or a term is durable (`shadow.rs`).
+//! Not here: when an entry or a term is durable (`shadow.rs`, `cluster.rs`).
 
 use crate::log_tree::{LogTree, Prefix};
 

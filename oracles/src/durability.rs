@@ -7,10 +7,10 @@
 
 use sim_runtime::NodeId;
 
+use crate::cluster::Cluster;
 use crate::executions::Executions;
 use crate::property::{Property, Report};
 use crate::records::Acknowledged;
-use crate::shadow::Cluster;
 
 #[derive(Copy, Clone, Debug)]
 struct Promise {

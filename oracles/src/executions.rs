@@ -28,13 +28,20 @@ struct Session {
 /// The operations of all sessions at one server.
 #[derive(Debug, Default)]
 pub struct Executions {
-    sessions: BTreeMap<u64, Session>,
+    places: BTreeMap<u64, usize>,
+    sessions: Vec<Session>,
+    /// The session that was looked up last, and its place: most often it is asked for again.
+    last: Option<(u64, usize)>,
 }
 
 impl Executions {
     /// The entry of an operation, to be read or filled.
     pub fn entry(&mut self, session: u64, sequence: u64) -> &mut Execution {
-        let session = self.sessions.entry(session).or_default();
+        let place = match self.last {
+            Some((last, place)) if last == session => place,
+            _ => self.look_up(session),
+        };
+        let session = &mut self.sessions[place];
         if sequence >= DENSE {
             return session.sparse.entry(sequence).or_default();
         }
@@ -45,9 +52,18 @@ impl Executions {
         &mut session.dense[place]
     }
 
+    fn look_up(&mut self, session: u64) -> usize {
+        let place = *self.places.entry(session).or_insert_with(|| {
+            self.sessions.push(Session::default());
+            self.sessions.len() - 1
+        });
+        self.last = Some((session, place));
+        place
+    }
+
     /// What is known of an operation.
     pub fn get(&self, session: u64, sequence: u64) -> Execution {
-        let session = self.sessions.get(&session);
+        let session = self.places.get(&session).map(|place| &self.sessions[*place]);
         let found = session.and_then(|session| match sequence {
             0..DENSE => session.dense.get(sequence as usize),
             _ => session.sparse.get(&sequence),
@@ -57,7 +73,7 @@ impl Executions {
 
     /// Forgets everything: a new life begins. It will fill the same room again.
     pub fn clear(&mut self) {
-        for session in self.sessions.values_mut() {
+        for session in &mut self.sessions {
             session.dense.clear();
             session.sparse.clear();
         }

@@ -15,8 +15,9 @@ use raft_async::image::{Corrupt, Image};
 use raft_async::trace::{Became, LogSummary, Recovered};
 use raft_async::types::Index;
 
+use crate::cluster::{Cluster, Explained, Restart};
 use crate::property::{Property, Report};
-use crate::shadow::{Cluster, Explained, HardState, Restart, Shadow};
+use crate::shadow::{HardState, Shadow};
 use crate::truth::Truth;
 
 /// When disks are decoded. A sweep of one server costs as much as its recovery.
@@ -171,10 +172,7 @@ fn sweep(server: &Shadow, cluster: &Cluster, face: Face, truth: &impl Truth, rep
     };
     if !server.may_hold(held) {
         report.violation(Property::Fidelity, "term and vote on a disk are not what was written", || {
-            format!(
-                "the disk of {node} holds {held:?}; what was written last and is durable is {:?}",
-                server.durable_hard
-            )
+            format!("the disk of {node} holds {held}; what is durable is {}", server.durable_hard)
         });
     }
     if !server.lost {

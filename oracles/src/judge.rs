@@ -21,6 +21,7 @@ use sim_runtime::trace::{Down, NodeDown, Record};
 use sim_runtime::verdict::{Category, Findings};
 
 use crate::clients::Recorder;
+use crate::cluster::{Appended, Cluster, Explained};
 use crate::durability::Durability;
 use crate::election_safety::{ElectionSafety, Sign};
 use crate::event::Event;
@@ -33,7 +34,7 @@ use crate::log_tree::Prefix;
 use crate::monotonicity::Monotonicity;
 use crate::property::{Names, Property, Report};
 use crate::records::{Acknowledged, Applied, Executed, Invoked};
-use crate::shadow::{Appended, Cluster, HardState};
+use crate::shadow::HardState;
 use crate::state_machine_safety::StateMachineSafety;
 use crate::truth::{DiskTruth, Truth};
 use crate::{leader_append_only, log_matching, premises};
@@ -89,6 +90,8 @@ struct Bench {
     executions: Vec<Executions>,
     /// What any server has ever carried out.
     executed: Executions,
+    /// The highest index at which any has carried out something.
+    executed_to: u64,
     election_safety: ElectionSafety,
     leader_completeness: LeaderCompleteness,
     state_machine_safety: StateMachineSafety,
@@ -114,6 +117,7 @@ impl Judge {
             cluster: Cluster::new(&config.servers),
             executions: (0..servers).map(|_| Executions::default()).collect(),
             executed: Executions::default(),
+            executed_to: 0,
             election_safety: ElectionSafety::default(),
             leader_completeness: LeaderCompleteness::default(),
             state_machine_safety: StateMachineSafety::default(),
@@ -219,7 +223,7 @@ impl Bench {
         let node = record.node;
         match event {
             Event::NodeUp(_) => {
-                self.cluster.booted(at, record.incarnation);
+                self.cluster.server_mut(at).booted(record.incarnation);
                 self.executions[at].clear();
                 self.liveness.booted(at);
             }
@@ -228,10 +232,10 @@ impl Bench {
                 self.liveness.leadership_changed(&self.cluster, record.time_ns);
             }
             Event::FsyncDone(_) | Event::DirSynced(_) => self.synced(at, truth, report),
-            Event::FileResized(resized) => self.cluster.file_resized(at, &resized),
+            Event::FileResized(resized) => self.cluster.server_mut(at).file_resized(&resized),
             Event::NameChanged(changed) => {
                 if changed.file == 0 {
-                    self.cluster.file_removed(at, truth);
+                    self.cluster.server_mut(at).file_removed(truth);
                 }
             }
             Event::Became(became) => {
@@ -247,14 +251,14 @@ impl Bench {
                 }
             }
             Event::HardStateWritten(written) => {
-                self.cluster.hard_state_written(at, &written);
+                self.cluster.server_mut(at).hard_state_written(&written);
                 self.liveness.leadership_changed(&self.cluster, record.time_ns);
             }
             Event::EntryAppended(entry) => self.entry_appended(at, &entry, report),
             Event::EntryWritten(entry) => self.cluster.entry_written(at, &entry),
             Event::LogTruncated(cut) => {
                 leader_append_only::truncates(&self.cluster, at, &cut, report);
-                self.cluster.truncated(at, &cut);
+                self.cluster.server_mut(at).truncated(&cut);
             }
             Event::CommitAdvanced(moved) => {
                 Monotonicity::commits(&self.cluster, at, &moved, report);
@@ -272,7 +276,7 @@ impl Bench {
                 self.monotonicity.recovers(at, node, &found, report);
                 let restart = self.cluster.recovered(at, &found, truth);
                 self.liveness.leadership_changed(&self.cluster, record.time_ns);
-                if restart.explained == crate::shadow::Explained::ByDisk {
+                if restart.explained == Explained::ByDisk {
                     log_matching::recovers(&self.cluster, at, report);
                 }
                 self.fidelity.recovered(&self.cluster, at, &found, restart, report);
@@ -317,7 +321,7 @@ impl Bench {
     }
 
     fn went_down(&mut self, at: usize, how: Down) {
-        self.cluster.went_down(at, how);
+        self.cluster.server_mut(at).went_down(how);
         self.liveness.went_down(at, how);
         self.fidelity.went_down(at);
     }
@@ -395,7 +399,11 @@ impl Bench {
 
     fn executed(&mut self, at: usize, node: NodeId, executed: &Executed, report: &mut Report<'_>) {
         ExactlyOnce::executes(&mut self.executions[at], node, executed, report);
-        self.executed.entry(executed.session, executed.sequence).index = executed.index;
+        // All others only follow the first.
+        if executed.index > self.executed_to {
+            self.executed_to = executed.index;
+            self.executed.entry(executed.session, executed.sequence).index = executed.index;
+        }
     }
 
     fn invoked(&mut self, record: &Record, invoked: &Invoked) {

@@ -5,8 +5,8 @@
 
 use raft_async::trace::{EntryAppended, LogTruncated, RoleKind};
 
+use crate::cluster::Cluster;
 use crate::property::{Property, Report};
-use crate::shadow::Cluster;
 
 /// A server is about to remove a suffix of its log.
 pub fn truncates(cluster: &Cluster, at: usize, cut: &LogTruncated, report: &mut Report<'_>) {

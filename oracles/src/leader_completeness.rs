@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 use raft_async::trace::Became;
 use sim_runtime::NodeId;
 
+use crate::cluster::Cluster;
 use crate::log_tree::{LogTree, Prefix};
 use crate::property::{Property, Report};
-use crate::shadow::Cluster;
 
 /// How a server took an entry for committed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -24,7 +24,7 @@
 //!
 //! What they rest on, in the order in which data passes: [`records`] of the harness, of [`witness`] and [`clients`];
 //! [`event`]; [`judge`], which knows who hears of what; [`truth`] from the disks; [`log_tree`], [`chosen`],
-//! [`shadow`] and [`executions`]; [`property`], the names and the way out.
+//! [`shadow`], [`cluster`] and [`executions`]; [`property`], the names and the way out.
 //!
 //! What the system says of itself may be a lie. So durability comes from the device, application from a wrapper
 //! around the state machine, acknowledgement from the client; and where the system's word is all there is, it is
@@ -40,6 +40,7 @@ pub mod truth;
 pub mod log_tree;
 pub mod chosen;
 pub mod shadow;
+pub mod cluster;
 pub mod executions;
 pub mod election_safety;
 pub mod leader_append_only;

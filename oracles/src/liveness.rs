@@ -16,8 +16,9 @@ use raft_async::trace::RoleKind;
 use sim_runtime::NodeId;
 use sim_runtime::trace::Down;
 
+use crate::cluster::Cluster;
 use crate::property::{Property, Report};
-use crate::shadow::{Cluster, Shadow};
+use crate::shadow::Shadow;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 struct Call {

@@ -4,9 +4,9 @@
 //! Since equal logs have one name in the tree, the property says that no name has a rival. Only a log that nobody
 //! had before can bring one, so replication costs nothing here.
 
+use crate::cluster::Cluster;
 use crate::log_tree::Prefix;
 use crate::property::{Property, Report};
-use crate::shadow::Cluster;
 
 /// Server `at` holds `log`, which nobody held before (or which a change in the middle brought about).
 pub fn holds(cluster: &Cluster, at: usize, log: Prefix, report: &mut Report<'_>) {

@@ -10,9 +10,10 @@
 use raft_async::trace::{CommitAdvanced, Recovered};
 use sim_runtime::NodeId;
 
+use crate::cluster::Cluster;
 use crate::property::{Property, Report};
 use crate::records::Applied;
-use crate::shadow::{Cluster, HardState};
+use crate::shadow::HardState;
 
 /// How a server bound itself.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]

@@ -14,10 +14,11 @@
 use raft_async::trace::{AppendAnswered, ReadServed, VoteAnswered, VoteAsked, VoteCounted};
 use sim_runtime::NodeId;
 
+use crate::cluster::Cluster;
 use crate::log_tree::Prefix;
 use crate::property::{Premise, Report};
 use crate::records::Acknowledged;
-use crate::shadow::{Cluster, HardState, Shadow};
+use crate::shadow::{HardState, Shadow};
 
 /// A server is the first to take the last entry of `log` for committed.
 pub fn first_claim(cluster: &Cluster, at: usize, log: Prefix, report: &mut Report<'_>) {

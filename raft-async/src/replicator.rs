@@ -98,12 +98,12 @@ impl Sender<'_> {
             self.patience_from = now;
         }
         while self.may_send_entries() {
-            self.send_entries();
+            self.send_entries(now);
         }
         // "heartbeats [...] repeat during idle periods to prevent election timeouts" (Figure 2); a read round
         // does not wait for one.
         if now >= self.sent + self.heartbeat() || self.round_sent < self.leadership.round.get() {
-            self.send_heartbeat();
+            self.send_heartbeat(now);
         }
     }
 
@@ -147,28 +147,28 @@ impl Sender<'_> {
         self.follower.progress.borrow().may_send(self.node.log.last().index, window)
     }
 
-    fn send_entries(&mut self) {
+    fn send_entries(&mut self, now: Instant) {
         let next = self.follower.progress.borrow().next();
         let limit = self.node.config.max_entries_per_append.min(MAX_ENTRIES_PER_FRAME);
         if !self.is_waiting() {
-            self.patience_from = Instant::now();
+            self.patience_from = now;
         }
-        let count = self.send(next.prev(), limit);
+        let count = self.send(next.prev(), limit, now);
         self.follower.progress.borrow_mut().sent(count);
         probe::point("append sent");
     }
 
     /// Behind what the follower acknowledged, so that it is never refused, however it overtakes entries.
-    fn send_heartbeat(&mut self) {
+    fn send_heartbeat(&mut self, now: Instant) {
         if !self.is_waiting() {
-            self.patience_from = Instant::now();
+            self.patience_from = now;
         }
         let matched = self.follower.progress.borrow().matched();
-        self.send(matched, 0);
+        self.send(matched, 0, now);
     }
 
     /// Sends up to `limit` entries that follow `prev`; returns how many.
-    fn send(&mut self, prev: Index, limit: usize) -> usize {
+    fn send(&mut self, prev: Index, limit: usize, now: Instant) -> usize {
         let node = self.node;
         let log = node.log.entries();
         let entries = log.batch(prev.next(), limit);
@@ -188,7 +188,7 @@ impl Sender<'_> {
             commit_count: head.commit.0 << 16 | entries.len() as u64,
         });
         node.transport.send_append(self.follower.id, &head, entries);
-        self.sent = Instant::now();
+        self.sent = now;
         self.round_sent = head.round;
         entries.len()
     }

@@ -4,7 +4,8 @@
 //!                  ▲                                 │
 //!                  └─────────────────────────────────┘
 //!
-//! Beside the roles run two tasks for as long as the server does: the log writer and the applier.
+//! Three tasks run for as long as the server does: the roles, the log writer and the applier. The server's own
+//! task only waits for the first of them to end, so that it costs nothing for each message.
 
 use crate::applier;
 use crate::candidate::campaign;
@@ -54,30 +55,31 @@ async fn serve(config: Config, machine: Box<dyn StateMachine>, world: &Handle) -
         log_digest: entries.digest(),
     });
     let transport = Transport::bind(&config).await.map_err(Halt::NoAddress)?;
-    let mut inbox = Inbox::new(&transport, config.id, world);
+    let inbox = Inbox::new(&transport, config.id, world);
     let log = Log::new(world.clone(), config.planted, entries);
     let node = Rc::new(Node::new(config, world.clone(), hard_state, log, transport, machine));
     if node.planted().has(Mutant::Canary) {
         claim_leadership(&node);
     }
 
-    let writer = {
+    let mut writer = {
         let node = node.clone();
-        task("log writer").spawn(async move { log::write(&node.log, segments).await })
+        AbortOnDrop(task("log writer").spawn(async move { log::write(&node.log, segments).await }))
     };
-    let applier = {
+    let _applier = {
         let node = node.clone();
-        task("applier").spawn(async move { applier::apply(&node).await })
+        AbortOnDrop(task("applier").spawn(async move { applier::apply(&node).await }))
     };
-    let (mut writer, _applier) = (AbortOnDrop(writer), AbortOnDrop(applier));
+    let mut roles = AbortOnDrop(task("role").spawn(take_roles(node, inbox)));
     select! {
-        halt = take_roles(&node, &mut inbox) => halt,
+        halt = &mut roles.0 => halt.unwrap_or(Err(Halt::Shutdown)),
         halt = &mut writer.0 => halt.unwrap_or(Err(Halt::Shutdown)),
         () = node::shutdown_requested() => Err(Halt::Shutdown),
     }
 }
 
-async fn take_roles(node: &Rc<Node>, inbox: &mut Inbox) -> Result<Infallible, Halt> {
+async fn take_roles(node: Rc<Node>, mut inbox: Inbox) -> Result<Infallible, Halt> {
+    let (node, inbox) = (&node, &mut inbox);
     let mut role = Role::Follower;
     loop {
         role = match role {

@@ -14,16 +14,16 @@ use crate::task::Meta;
 use crate::world::{Core, Handle};
 
 thread_local! {
-    static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Handle>> = const { RefCell::new(None) };
 }
 
 /// Makes a world the current one until it is dropped.
 pub(crate) struct Entered {
-    before: Option<Rc<Core>>,
+    before: Option<Handle>,
 }
 
 pub(crate) fn enter(core: &Rc<Core>) -> Entered {
-    Entered { before: CURRENT.with(|slot| slot.replace(Some(core.clone()))) }
+    Entered { before: CURRENT.with(|slot| slot.replace(Some(Handle::of(core.clone())))) }
 }
 
 impl Drop for Entered {
@@ -45,7 +45,13 @@ pub(crate) fn current() -> Handle {
 
 #[inline]
 pub(crate) fn try_current() -> Option<Handle> {
-    CURRENT.try_with(|slot| slot.borrow().clone().map(Handle::of)).ok().flatten()
+    CURRENT.try_with(|slot| slot.borrow().clone()).ok().flatten()
+}
+
+/// Lends the world that runs on this thread, if any. `f` must not enter or leave a world, nor run code that might.
+#[inline]
+pub(crate) fn with<R>(f: impl FnOnce(&Handle) -> R) -> Option<R> {
+    CURRENT.try_with(|slot| slot.borrow().as_ref().map(f)).ok().flatten()
 }
 
 /// A task woke: it goes to its world's queue at once, or to its inbox when woken from elsewhere.
@@ -53,11 +59,11 @@ pub(crate) fn try_current() -> Option<Handle> {
 pub(crate) fn schedule(inbox: &Arc<Inbox>, runnable: Runnable<Meta>) {
     let mut runnable = Some(runnable);
     let _ = CURRENT.try_with(|slot| {
-        if let Some(core) = &*slot.borrow()
-            && Arc::ptr_eq(core.inbox(), inbox)
+        if let Some(handle) = &*slot.borrow()
+            && Arc::ptr_eq(handle.core.inbox(), inbox)
             && let Some(runnable) = runnable.take()
         {
-            core.schedule(runnable);
+            handle.core.schedule(runnable);
         }
     });
     if let Some(runnable) = runnable {

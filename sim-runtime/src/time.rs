@@ -81,8 +81,8 @@ impl Instant {
     /// Outside a run.
     #[track_caller]
     pub fn now() -> Self {
-        let handle = context::current();
-        Self(handle.local_ns(handle.owner().node))
+        let now = context::with(|handle| Self(handle.local_ns(handle.owner().node)));
+        now.expect("no simulation runs on this thread: call this from a task of a World")
     }
 
     /// Time since `earlier`; zero when that is later.

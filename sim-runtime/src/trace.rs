@@ -82,9 +82,7 @@ pub trait Payload: Sized {
 /// Appends a record on behalf of the code that runs now. Outside a run nothing happens.
 #[inline]
 pub fn emit<P: Payload>(payload: P) {
-    if let Some(handle) = context::try_current() {
-        handle.emit(payload);
-    }
+    context::with(|handle| handle.emit(payload));
 }
 
 /// How a node went down.
@@ -188,7 +186,7 @@ payload!(EventCaptured = 7, |p| (0, [p.ordinal, p.digest, 0, 0, 0]), |_aux, w| E
 });
 
 /// Records that stay readable when a run does not keep all of them.
-const RECENT: usize = 2_048;
+const RECENT: usize = 512;
 
 /// The records of one run.
 #[derive(Debug)]

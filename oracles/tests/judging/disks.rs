@@ -99,6 +99,23 @@ mod fidelity {
             s.power_cycle(1, &[(1, 0)], 0, 0);
         };
 
+        /// A booting server cuts what is torn, which nothing durable is.
+        a_durable_entry_is_cut_at_boot |s: &mut Script| {
+            s.append(1, &[(1, 0), (1, 1)]);
+            s.down(1, Down::PowerOff);
+            s.boot(1);
+            s.cut_file(1, 2);
+            s.finds(1, &[(1, 0)]);
+        },
+        but_a_torn_one_may_be |s: &mut Script| {
+            s.append(1, &[(1, 0)]);
+            s.append_unsynced(1, &[(1, 1)]);
+            s.down(1, Down::PowerOff);
+            s.boot(1);
+            s.cut_file(1, 2);
+            s.finds(1, &[(1, 0)]);
+        };
+
         the_disk_shows_another_log_than_was_recovered |s: &mut Script| {
             s.append(1, &[(1, 0), (1, 1)]);
             s.shows(1, &[(1, 0)], 0, 0);

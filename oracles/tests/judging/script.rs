@@ -188,6 +188,12 @@ impl Script {
         self.say(n, found);
     }
 
+    /// It finds this log, and the term and vote that the script knows of.
+    pub fn finds(&mut self, n: u16, log: &[Item]) {
+        self.server(n).log = log.to_vec();
+        self.recover(n);
+    }
+
     /// Power off, power on, and it finds the log `log` with this term and vote.
     pub fn power_cycle(&mut self, n: u16, log: &[Item], term: u64, vote: u64) {
         self.down(n, Down::PowerOff);

@@ -26,7 +26,5 @@ use crate::context;
 
 /// Notes what the current task waits for; outside a world nothing happens.
 fn waits_for(what: &'static str) {
-    if let Some(handle) = context::try_current() {
-        handle.note_waiting(what);
-    }
+    context::with(|handle| handle.note_waiting(what));
 }

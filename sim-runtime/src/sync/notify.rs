@@ -96,29 +96,34 @@ impl Future for Notified {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let notify = self.notify.clone();
+        let Self { notify, state } = &mut *self;
         let mut shared = notify.shared.borrow_mut();
-        match self.state {
+        match *state {
             State::Done => return Poll::Ready(()),
             State::New => {
                 if std::mem::take(&mut shared.permit) {
-                    self.state = State::Done;
+                    *state = State::Done;
                     return Poll::Ready(());
                 }
                 let number = shared.tickets;
                 shared.tickets += 1;
                 shared.waiting.push_back(Ticket { number, notified: false, waker: cx.waker().clone() });
-                self.state = State::Waiting(number);
+                *state = State::Waiting(number);
             }
             State::Waiting(number) => {
                 let at = shared.waiting.iter().position(|ticket| ticket.number == number);
                 let at = at.expect("a ticket stays until its owner takes it out");
-                if shared.waiting[at].notified {
-                    shared.waiting.remove(at);
-                    self.state = State::Done;
+                let ticket = &mut shared.waiting[at];
+                if ticket.notified {
+                    let ticket = shared.waiting.remove(at);
+                    *state = State::Done;
+                    drop(shared);
+                    drop(ticket);
                     return Poll::Ready(());
                 }
-                shared.waiting[at].waker.clone_from(cx.waker());
+                if !ticket.waker.will_wake(cx.waker()) {
+                    ticket.waker.clone_from(cx.waker());
+                }
             }
         }
         waits_for("a notification");

@@ -90,8 +90,6 @@ struct Bench {
     executions: Vec<Executions>,
     /// What any server has ever carried out.
     executed: Executions,
-    /// The highest index at which any has carried out something.
-    executed_to: u64,
     election_safety: ElectionSafety,
     leader_completeness: LeaderCompleteness,
     state_machine_safety: StateMachineSafety,
@@ -117,7 +115,6 @@ impl Judge {
             cluster: Cluster::new(&config.servers),
             executions: (0..servers).map(|_| Executions::default()).collect(),
             executed: Executions::default(),
-            executed_to: 0,
             election_safety: ElectionSafety::default(),
             leader_completeness: LeaderCompleteness::default(),
             state_machine_safety: StateMachineSafety::default(),
@@ -399,11 +396,7 @@ impl Bench {
 
     fn executed(&mut self, at: usize, node: NodeId, executed: &Executed, report: &mut Report<'_>) {
         ExactlyOnce::executes(&mut self.executions[at], node, executed, report);
-        // All others only follow the first.
-        if executed.index > self.executed_to {
-            self.executed_to = executed.index;
-            self.executed.entry(executed.session, executed.sequence).index = executed.index;
-        }
+        self.executed.entry(executed.session, executed.sequence).index = executed.index;
     }
 
     fn invoked(&mut self, record: &Record, invoked: &Invoked) {

@@ -111,7 +111,7 @@ impl Config {
     pub fn reference() -> Self {
         let kinds = [
             (FaultKind::Kill, 20),
-            (FaultKind::PowerOff, 25),
+            (FaultKind::PowerOff, 30),
             (FaultKind::Pause, 10),
             (FaultKind::Partition, 20),
             (FaultKind::Isolate, 10),
@@ -129,6 +129,7 @@ impl Config {
                 point("append sent"),
             ],
             roles: vec!["leader".to_owned()],
+            lasts_max_us: 1_900_000,
             ..PlanConfig::none()
         };
         Self {
@@ -136,11 +137,14 @@ impl Config {
             servers: 5,
             clients: 3,
             faults_ms: 6_000,
-            think_max_us: 20_000,
+            think_max_us: 10_000,
             operation_timeout_ms: 1_000,
             network: NetConfig { slow_per_million: 0, ..NetConfig::default() },
             disk: DiskConfig::default(),
-            raft: RaftTimes::of(&ServerConfig::new(ServerId(1), BTreeMap::new())),
+            raft: RaftTimes {
+                segment_bytes: 8 * 1024,
+                ..RaftTimes::of(&ServerConfig::new(ServerId(1), BTreeMap::new()))
+            },
             planted: Planted::NONE,
             schedule: Schedule::Field,
             hold_per_million: 50_000,

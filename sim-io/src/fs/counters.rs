@@ -1,20 +1,28 @@
 //! What really happened to the disks of a run, for its coverage table.
 //!
-//! Invariants: counted where it happens, never where it is asked for; a kind that never happened is reported
-//! as 0, so that "off" is told from "on, but never reached".
+//! Invariants: counted where it happens, never where it is asked for; a kind that is on and never happened is
+//! reported as 0, and one that is off not at all, so that the two are told apart.
 
 use sim_runtime::device::Coverage;
 
+use super::config::DiskConfig;
+
 /// Declares the counters with the names that reports show.
 macro_rules! counters {
-    ($($field:ident = $name:literal),* $(,)?) => {
+    ($($field:ident = $name:literal $(if $is_on:expr)?),* $(,)?) => {
         /// Counters of one run.
         #[derive(Debug, Default)]
         pub(super) struct Counters { $(pub(super) $field: u64),* }
 
         impl Counters {
-            pub(super) fn report(&self, into: &mut Coverage) {
-                $(into.add($name, self.$field);)*
+            /// Reports what `config` switches on, and whatever else has happened.
+            pub(super) fn report(&self, config: &DiskConfig, into: &mut Coverage) {
+                $(
+                    let is_on = true $(&& ($is_on)(config))?;
+                    if is_on || self.$field > 0 {
+                        into.add($name, self.$field);
+                    }
+                )*
             }
         }
     };
@@ -24,14 +32,14 @@ counters! {
     writes = "file writes",
     fsyncs = "fsyncs",
     dir_syncs = "folder syncs",
-    stalls = "disk stalls",
-    slow_fsyncs = "fsyncs on a slow disk",
+    stalls = "disk stalls" if |c: &DiskConfig| c.stall_per_million > 0,
+    slow_fsyncs = "fsyncs on a slow disk" if |c: &DiskConfig| c.slow_per_million > 0,
     abandoned = "fsyncs that nobody awaited to the end",
     after_kill = "fsyncs that outlived a kill",
-    fsync_errors = "fsyncs failed",
-    fsync_lies = "fsyncs that lied",
-    io_errors = "disk io errors",
-    full = "writes to a full disk",
+    fsync_errors = "fsyncs failed" if |c: &DiskConfig| c.fsync_error_per_million > 0,
+    fsync_lies = "fsyncs that lied" if |c: &DiskConfig| c.lying_fsync,
+    io_errors = "disk io errors" if |c: &DiskConfig| c.io_error_per_million > 0,
+    full = "writes to a full disk" if |c: &DiskConfig| c.capacity_bytes.is_some(),
     power_losses = "power losses of a disk",
     power_losses_in_fsync = "power losses in an fsync",
     sectors_old = "sectors: old",
@@ -40,7 +48,7 @@ counters! {
     sectors_zeroed = "sectors: zeroed",
     sectors_between = "sectors: intermediate version",
     sectors_cut_off = "sectors: beyond the end",
-    sectors_rotten = "sectors: rotten",
+    sectors_rotten = "sectors: rotten" if |c: &DiskConfig| c.bit_rot_per_million > 0,
     writes_lost = "lost writes",
     writes_torn = "torn writes",
     writes_kept = "kept unsynced writes",

@@ -180,7 +180,7 @@ impl PowerLoss<'_> {
         let sample = self.world.sample_fixed(FATE, mix(self.key, group[0].sector));
         let all = group.len();
         let in_flight = group.iter().filter(|piece| piece.op < self.flushing).count();
-        let (new, old, shorn) = if in_flight > 0 { (65, 80, 90) } else { (40, 65, 85) };
+        let (new, old, shorn) = if in_flight > 0 { (35, 45, 92) } else { (40, 65, 85) };
         match sample.split(0).range(0, 99) {
             roll if roll < new => {
                 let only_flushed = in_flight > 0 && sample.split(1).range(0, 3) > 0;

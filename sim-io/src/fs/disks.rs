@@ -363,7 +363,8 @@ impl Device for Disks {
     }
 
     fn coverage(&self, into: &mut Coverage) {
-        self.state().counters.report(into);
+        let state = self.state();
+        state.counters.report(&state.config, into);
     }
 
     fn clear(&self) {

@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use oracles::records::{Healed, Quiesced, Settled};
-use oracles::{Judge, JudgeConfig, Recorder, Witness};
+use oracles::{Judge, JudgeConfig, Recorder, Sweeps, Witness};
 use raft_async::{Halt, Kv, Planted, Sessions};
 use sim_io::fs::Disks;
 use sim_io::nemesis::{self, Plan};
@@ -98,6 +98,7 @@ impl Scenario for Raft {
 
         let mut judging = JudgeConfig::new(servers.clone(), "/raft");
         judging.clients = Some(recorder);
+        judging.sweeps = Sweeps::ALL;
         world.watch(Judge::new(judging));
         let census = Census::default();
         let progress = census.progress.clone();

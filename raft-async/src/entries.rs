@@ -109,7 +109,9 @@ impl Entries {
 
 impl FromIterator<Entry> for Entries {
     fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Self {
-        let mut log = Self::default();
+        let entries = entries.into_iter();
+        let expected = entries.size_hint().0;
+        let mut log = Self { entries: Vec::with_capacity(expected), digests: Vec::with_capacity(expected) };
         for entry in entries {
             log.append(entry);
         }

@@ -120,7 +120,11 @@ impl Command {
             Self::Noop => fold(1, 0),
             Self::Client { session, sequence, ack_below, op } => {
                 let (tag, key, a, b) = op.words();
-                [session.0, sequence.0, ack_below.0, tag, key.0, a, b].into_iter().fold(2, fold)
+                // Pairs of words side by side: every entry is digested at every server and at every recovery.
+                let who = multiply(session.0 ^ DIGEST[0], sequence.0 ^ DIGEST[1]);
+                let what = multiply(key.0 ^ DIGEST[1], a ^ DIGEST[2]);
+                let rest = multiply(b ^ DIGEST[2], ack_below.0 << 8 ^ tag ^ DIGEST[0]);
+                fold(who.rotate_left(17) ^ what, rest)
             }
         }
     }
@@ -247,6 +251,14 @@ pub enum OpReply {
     /// A retry of an operation that the session has declared finished. Nothing changed now; whether an
     /// earlier attempt took effect is no longer known. A client never sees it for a call still waiting.
     Forgotten,
+}
+
+const DIGEST: [u64; 3] = [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db, 0x8ebc_6af0_9c88_c6e3];
+
+/// Multiplies to 128 bits and folds them to 64.
+fn multiply(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product as u64) ^ ((product >> 64) as u64)
 }
 
 /// One step of a 64-bit hash (the finaliser of splitmix64). Its values are part of the disk and trace

@@ -32,6 +32,9 @@ const MAGIC: u32 = 0x4753_5452;
 const MIN_PAYLOAD_BYTES: usize = 8 + 8 + 1;
 const MAX_PAYLOAD_BYTES: usize = 8 + MAX_ENTRY_BYTES;
 
+/// For a guess at how many entries a segment holds, before it is read.
+const TYPICAL_FRAME_BYTES: usize = 72;
+
 /// The name of segment number `number`.
 pub fn segment_name(number: u64) -> String {
     format!("log-{number:08}")
@@ -222,6 +225,9 @@ pub enum Corrupt {
 /// [`Corrupt`] when something that was durable is bad or missing.
 pub fn recover(segments: &[SegmentBytes<'_>], planted: Planted) -> Result<Recovered, Corrupt> {
     let mut log = Recovered::default();
+    let bytes: usize = segments.iter().map(|segment| segment.bytes.len()).sum();
+    log.entries.reserve(bytes / TYPICAL_FRAME_BYTES);
+    log.places.reserve(bytes / TYPICAL_FRAME_BYTES);
     let mut end = 0;
     let mut chain = SegmentHeader::FIRST.chain;
 

@@ -20,6 +20,13 @@ macro_rules! events {
         pub enum Event { $($variant($variant)),* }
 
         impl Event {
+            /// Whether any oracle listens to `record`.
+            #[inline]
+            pub fn is_in(record: &Record) -> bool {
+                $(const $variant: u16 = <$variant as Payload>::KIND.0;)*
+                matches!(record.kind.0, $($variant)|*)
+            }
+
             /// What `record` says; `None` for what no oracle listens to.
             #[inline]
             pub fn of(record: &Record) -> Option<Self> {

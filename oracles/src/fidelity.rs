@@ -138,9 +138,14 @@ impl Fidelity {
     #[inline]
     pub fn step_ends(&mut self, cluster: &Cluster, truth: &impl Truth, report: &mut Report<'_>) {
         if !self.due.is_empty() {
-            for (at, face) in std::mem::take(&mut self.due) {
-                sweep(cluster.server(at), cluster, face, truth, report);
-            }
+            self.sweep_due(cluster, truth, report);
+        }
+    }
+
+    #[cold]
+    fn sweep_due(&mut self, cluster: &Cluster, truth: &impl Truth, report: &mut Report<'_>) {
+        for (at, face) in self.due.drain(..) {
+            sweep(cluster.server(at), cluster, face, truth, report);
         }
     }
 

@@ -2,14 +2,13 @@
 //!
 //! Oracles ask through a small trait, so that they can be tested without a disk.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use raft_async::image::{self, Corrupt, Image};
-use raft_async::mutant::Planted;
-use sim_io::fs::{Disks, FileId};
+use raft_async::image::{Corrupt, Image, Rereader};
+use sim_io::fs::{Disks, FileId, Side};
 use sim_runtime::NodeId;
 use sim_runtime::invariant::View;
 
@@ -19,28 +18,42 @@ pub trait Truth {
     fn is_durable(&self, node: NodeId, file: u64, bytes: Range<u64>) -> bool;
 
     /// What a sound server would recover if its power failed now and everything unsynced were lost.
-    fn durable_image(&self, node: NodeId) -> Option<Result<Image, Corrupt>>;
+    fn durable_image(&self, node: NodeId) -> Option<Result<Rc<Image>, Corrupt>>;
 
     /// What a sound server would recover if its process were killed now.
-    fn visible_image(&self, node: NodeId) -> Option<Result<Image, Corrupt>>;
+    fn visible_image(&self, node: NodeId) -> Option<Result<Rc<Image>, Corrupt>>;
 }
+
+/// What was decoded of each server's disk before: disks are looked at often, and little is new in them.
+#[derive(Default, Debug)]
+pub struct Decoded(RefCell<Vec<Rereader>>);
 
 /// The simulated disks.
 pub struct DiskTruth<'a> {
     view: &'a View<'a>,
     /// The servers' directory.
     dir: &'a Path,
+    decoded: &'a Decoded,
     disks: OnceCell<Rc<Disks>>,
 }
 
 impl<'a> DiskTruth<'a> {
     /// Looks at the disks of `view`, where each server keeps its files in `dir`.
-    pub fn new(view: &'a View<'a>, dir: &'a Path) -> Self {
-        Self { view, dir, disks: OnceCell::new() }
+    #[inline]
+    pub fn new(view: &'a View<'a>, dir: &'a Path, decoded: &'a Decoded) -> Self {
+        Self { view, dir, decoded, disks: OnceCell::new() }
     }
 
     fn disks(&self) -> &Disks {
         self.disks.get_or_init(|| self.view.device())
+    }
+
+    fn image(&self, node: NodeId, side: Side) -> Result<Rc<Image>, Corrupt> {
+        let mut decoded = self.decoded.0.borrow_mut();
+        if decoded.len() <= node.index() {
+            decoded.resize_with(node.index() + 1, Rereader::default);
+        }
+        self.disks().look_at(node, side, self.dir, |files| decoded[node.index()].decode(files))
     }
 }
 
@@ -49,13 +62,11 @@ impl Truth for DiskTruth<'_> {
         self.disks().is_durable(node, FileId(file), bytes)
     }
 
-    fn durable_image(&self, node: NodeId) -> Option<Result<Image, Corrupt>> {
-        let files = self.disks().durable_image(node).files;
-        Some(image::decode(&files, self.dir, Planted::NONE))
+    fn durable_image(&self, node: NodeId) -> Option<Result<Rc<Image>, Corrupt>> {
+        Some(self.image(node, Side::Durable))
     }
 
-    fn visible_image(&self, node: NodeId) -> Option<Result<Image, Corrupt>> {
-        let files = self.disks().visible_image(node).files;
-        Some(image::decode(&files, self.dir, Planted::NONE))
+    fn visible_image(&self, node: NodeId) -> Option<Result<Rc<Image>, Corrupt>> {
+        Some(self.image(node, Side::Visible))
     }
 }

@@ -11,7 +11,7 @@
 //! returned.
 
 use crate::types::{Op, OpReply, Sequence, ServerId, SessionId};
-use crate::wire::{self, Answer, ClientReply, ClientRequest, MAX_FRAME_BYTES, Message};
+use crate::wire::{self, Answer, ClientReply, ClientRequest, Message};
 use serde::{Deserialize, Serialize};
 use sim_io::net::UdpSocket;
 use sim_runtime::sync::{Either, mpsc, race};
@@ -19,6 +19,7 @@ use sim_runtime::time::{Instant, sleep_until};
 use sim_runtime::{JoinHandle, task};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -116,9 +117,9 @@ impl Drop for Client {
 
 /// Brings each reply to the call that waits for it; a reply to none is an old one.
 async fn receive(shared: Rc<Shared>) {
-    let mut buffer = vec![0; MAX_FRAME_BYTES];
-    while let Ok((bytes, _)) = shared.socket.recv_from(&mut buffer).await {
-        let Ok(Message::ClientReply(reply)) = wire::decode(&buffer[..bytes]) else { continue };
+    let mut frame = Vec::new();
+    while poll_fn(|cx| shared.socket.poll_recv_into(cx, &mut frame)).await.is_ok() {
+        let Ok(Message::ClientReply(reply)) = wire::decode(&frame) else { continue };
         let ClientReply { session, sequence, answer } = reply;
         if session != shared.config.session {
             continue;

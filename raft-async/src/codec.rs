@@ -4,6 +4,8 @@
 //! an `Err(Malformed)`, never a panic and never an allocation larger than the input.
 
 use crate::types::{Command, Entry, Key, Op, Sequence, SessionId, Term};
+use crc32fast::Hasher;
+use std::sync::LazyLock;
 
 /// The bytes are not what they should be.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -12,6 +14,14 @@ pub struct Malformed;
 
 /// The longest encoding of an entry.
 pub const MAX_ENTRY_BYTES: usize = 8 + 1 + 3 * 8 + 1 + 3 * 8;
+
+/// The CRC-32 of `bytes`. A hasher finds out what the processor can do; its copies know.
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
+    static BLANK: LazyLock<Hasher> = LazyLock::new(Hasher::new);
+    let mut hasher = BLANK.clone();
+    hasher.update(bytes);
+    hasher.finalize()
+}
 
 /// Takes numbers off the front of a slice.
 #[derive(Copy, Clone, Debug)]

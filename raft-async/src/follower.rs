@@ -56,6 +56,7 @@ pub(crate) async fn follow(node: &Rc<Node>, inbox: &mut Inbox) -> Result<Role, H
         planted::start_stray_timer(node);
     }
     let mut standing = None;
+    let mut synced = node.log.synced.notified();
     loop {
         // The inbox first: after a pause, the heartbeats that waited in it are heard before the timer.
         let heard = select! {
@@ -63,7 +64,8 @@ pub(crate) async fn follow(node: &Rc<Node>, inbox: &mut Inbox) -> Result<Role, H
                 Some((message, from)) => answer(node, &mut standing, message, from).await?,
                 None => Heard::Noise,
             },
-            () = node.log.synced.notified() => {
+            () = &mut synced => {
+                synced = node.log.synced.notified();
                 acknowledge_synced(node, &mut standing);
                 Heard::Noise
             },

@@ -11,7 +11,7 @@
 //! Invariant: the only good slot is never overwritten, except with the bytes that it holds already.
 //! Not here: when to save (the roles), the file (`storage.rs`).
 
-use crate::codec::{Malformed, Put, Reader};
+use crate::codec::{Malformed, Put, Reader, crc32};
 use crate::mutant::{Mutant, Planted};
 use crate::types::{ServerId, Term};
 
@@ -74,7 +74,7 @@ impl Slotted {
         bytes.put_u16(self.state.voted_for.map_or(0, |server| server.0));
         let mut slot = [0; SLOT_BYTES];
         slot[..bytes.len()].copy_from_slice(&bytes);
-        let checksum = crc32fast::hash(&slot[..CHECKSUM_AT]);
+        let checksum = crc32(&slot[..CHECKSUM_AT]);
         slot[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
         slot
     }
@@ -84,7 +84,7 @@ fn decode_slot(file: &[u8], slot: u8) -> Result<Slotted, Malformed> {
     let start = usize::from(slot) * SLOT_STRIDE_BYTES as usize;
     let bytes = file.get(start..start + SLOT_BYTES).ok_or(Malformed)?;
     let (covered, checksum) = bytes.split_at(CHECKSUM_AT);
-    if Reader(checksum).u32()? != crc32fast::hash(covered) {
+    if Reader(checksum).u32()? != crc32(covered) {
         return Err(Malformed);
     }
     let mut r = Reader(covered);

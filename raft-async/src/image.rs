@@ -6,7 +6,9 @@ use crate::hard_state::{self, BothSlotsBad, HardState, Slotted};
 use crate::mutant::Planted;
 use crate::wal::{self, SegmentBytes};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// The file of term and vote.
 pub const HARD_STATE_FILE: &str = "hard-state";
@@ -34,24 +36,58 @@ pub enum Corrupt {
     Log(#[from] wal::Corrupt),
 }
 
+/// The files of a directory, by name.
+pub type Files<'a> = Vec<(&'a OsStr, &'a [u8])>;
+
 /// Decodes a directory. `files` may hold other files too.
 ///
 /// # Errors
 /// [`Corrupt`], exactly when a server would refuse to start from these files.
 pub fn decode(files: &BTreeMap<PathBuf, Vec<u8>>, dir: &Path, planted: Planted) -> Result<Image, Corrupt> {
-    let mut segments: Vec<SegmentBytes<'_>> = files
-        .iter()
-        .filter(|(path, _)| path.parent() == Some(dir))
-        .filter_map(|(path, bytes)| {
-            let number = wal::segment_number(path.file_name()?.to_str()?)?;
-            Some(SegmentBytes { number, bytes })
-        })
-        .collect();
-    segments.sort_by_key(|segment| segment.number);
-    let file = files.get(&dir.join(HARD_STATE_FILE));
-    let slotted = recover_hard_state(file.map(Vec::as_slice), !segments.is_empty(), planted)?;
+    let within = files.iter().filter(|(path, _)| path.parent() == Some(dir));
+    let named: Files<'_> =
+        within.filter_map(|(path, bytes)| Some((path.file_name()?, bytes.as_slice()))).collect();
+    let segments = segments(&named);
+    let slotted = recover_hard_state(hard_state_file(&named), !segments.is_empty(), planted)?;
     let log = wal::recover(&segments, planted)?;
     Ok(Image { hard_state: slotted.state, entries: log.entries.into_iter().collect() })
+}
+
+/// Decodes the directory of one sound server again and again, at the cost of what is new in it.
+#[derive(Default, Debug)]
+pub struct Rereader {
+    log: wal::Rereader,
+    image: Rc<Image>,
+}
+
+impl Rereader {
+    /// As [`decode`].
+    ///
+    /// # Errors
+    /// As [`decode`].
+    pub fn decode(&mut self, files: &Files<'_>) -> Result<Rc<Image>, Corrupt> {
+        let segments = segments(files);
+        let slotted = recover_hard_state(hard_state_file(files), !segments.is_empty(), Planted::NONE)?;
+        let image = Rc::make_mut(&mut self.image);
+        image.hard_state = slotted.state;
+        self.log.recover(&segments, &mut image.entries)?;
+        Ok(self.image.clone())
+    }
+}
+
+/// The segments of the log, in order.
+fn segments<'a>(files: &Files<'a>) -> Vec<SegmentBytes<'a>> {
+    let numbered = files.iter().filter_map(|(name, bytes)| {
+        let number = wal::segment_number(name.to_str()?)?;
+        Some(SegmentBytes { number, bytes })
+    });
+    let mut segments: Vec<SegmentBytes<'a>> = numbered.collect();
+    segments.sort_by_key(|segment| segment.number);
+    segments
+}
+
+fn hard_state_file<'a>(files: &Files<'a>) -> Option<&'a [u8]> {
+    files.iter().find(|(name, _)| *name == HARD_STATE_FILE).map(|(_, bytes)| *bytes)
 }
 
 /// Reads term and vote, or decides that this is a server that never ran: the file is complete before it gets

@@ -103,6 +103,7 @@ impl<'a> Leader<'a> {
         let node = self.node;
         self.advance_commit();
         let mut quorum_check = self.quorum_check();
+        let mut synced = node.log.synced.notified();
         loop {
             select! {
                 arrived = inbox.next() => {
@@ -125,7 +126,10 @@ impl<'a> Leader<'a> {
                         Message::VoteReply(_) | Message::ClientReply(_) => {}
                     }
                 },
-                () = node.log.synced.notified() => self.advance_commit(),
+                () = &mut synced => {
+                    synced = node.log.synced.notified();
+                    self.advance_commit();
+                },
                 () = due(&mut quorum_check) => {
                     if !self.has_quorum() {
                         node.world.count("leader out of reach of a quorum", 1);

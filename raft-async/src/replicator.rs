@@ -77,11 +77,12 @@ pub(crate) async fn replicate(node: &Node, leadership: &Leadership, follower: &F
         round_sent: 0,
     };
     let mut alarm = Alarm::at(now);
+    let mut woken = follower.wake.notified();
     loop {
         sender.send_what_is_due();
         alarm.move_to(sender.next_deadline());
         select! {
-            () = follower.wake.notified() => {},
+            () = &mut woken => woken = follower.wake.notified(),
             () = alarm.rung() => {},
         }
     }

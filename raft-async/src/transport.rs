@@ -113,8 +113,7 @@ pub(crate) struct Inbox {
     own: ServerId,
     servers: Rc<Vec<(ServerId, SocketAddr)>>,
     world: Handle,
-    buffer: Vec<u8>,
-    frame_bytes: usize,
+    frame: Vec<u8>,
     sender: SocketAddr,
     /// The frame in the buffer is to be handed out once more.
     put_back: Cell<bool>,
@@ -127,8 +126,7 @@ impl Inbox {
             own,
             servers: transport.servers.clone(),
             world: world.clone(),
-            buffer: vec![0; MAX_FRAME_BYTES],
-            frame_bytes: 0,
+            frame: Vec::new(),
             sender: SocketAddr::from(([0, 0, 0, 0], 0)),
             put_back: Cell::new(false),
         }
@@ -140,17 +138,17 @@ impl Inbox {
     pub(crate) async fn next(&mut self) -> Option<(Message<'_>, SocketAddr)> {
         if !self.put_back.take() {
             let Link::Datagrams(socket) = &*self.link;
-            let received = poll_fn(|cx| socket.poll_recv_from(cx, &mut self.buffer)).await;
+            let received = poll_fn(|cx| socket.poll_recv_into(cx, &mut self.frame)).await;
             // A socket fails only when its incarnation is gone, and this task with it.
-            (self.frame_bytes, self.sender) = received.ok()?;
+            self.sender = received.ok()?;
         }
-        match wire::decode(&self.buffer[..self.frame_bytes]) {
+        match wire::decode(&self.frame) {
             Ok(message) if message.sender().is_none_or(|server| self.is_peer(server)) => {
                 Some((message, self.sender))
             }
             Ok(_) | Err(wire::Malformed) => {
                 let from = node_of(self.sender.ip()).map_or(0, |node| node.0.into());
-                self.world.emit(FrameRejected { len: self.frame_bytes as u64, from });
+                self.world.emit(FrameRejected { len: self.frame.len() as u64, from });
                 self.world.count("frames rejected", 1);
                 None
             }

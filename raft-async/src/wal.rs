@@ -18,7 +18,8 @@
 //! all before it are durable, so its mere existence is such a claim too.
 //! Not here: files and syncs (`storage.rs`), the order in which segments go (`log.rs`).
 
-use crate::codec::{MAX_ENTRY_BYTES, Malformed, Put, Reader};
+use crate::codec::{MAX_ENTRY_BYTES, Malformed, Put, Reader, crc32};
+use crate::entries::Entries;
 use crate::mutant::{Mutant, Planted};
 use crate::types::{Entry, Index};
 
@@ -72,14 +73,14 @@ impl SegmentHeader {
         out.put_u64(self.base);
         out.put_u64(self.first.0);
         out.put_u32(self.chain);
-        let checksum = crc32fast::hash(&out[start + 8..]);
+        let checksum = crc32(&out[start + 8..]);
         out[start + 4..start + 8].copy_from_slice(&checksum.to_le_bytes());
     }
 
     fn decode(segment: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader(segment.get(..SEGMENT_HEADER_BYTES).ok_or(Malformed)?);
         let (magic, checksum) = (r.u32()?, r.u32()?);
-        if magic != MAGIC || crc32fast::hash(r.0) != checksum {
+        if magic != MAGIC || crc32(r.0) != checksum {
             return Err(Malformed);
         }
         Ok(Self { number: r.u64()?, base: r.u64()?, first: Index(r.u64()?), chain: r.u32()? })
@@ -228,31 +229,44 @@ pub fn recover(segments: &[SegmentBytes<'_>], planted: Planted) -> Result<Recove
     let bytes: usize = segments.iter().map(|segment| segment.bytes.len()).sum();
     log.entries.reserve(bytes / TYPICAL_FRAME_BYTES);
     log.places.reserve(bytes / TYPICAL_FRAME_BYTES);
-    let mut end = 0;
-    let mut chain = SegmentHeader::FIRST.chain;
+    recover_behind(&mut log, segments, planted)?;
+    Ok(log)
+}
 
-    for (i, segment) in segments.iter().enumerate() {
+/// Goes on where `log` ends, which was read from the front of the same segments: recovery looks at sound bytes once,
+/// from front to back.
+fn recover_behind(
+    log: &mut Recovered,
+    segments: &[SegmentBytes<'_>],
+    planted: Planted,
+) -> Result<(), Corrupt> {
+    let last = log.places.last().copied();
+    let first = last.map_or(0, |place| place.segment as usize);
+    let mut chain = last.map_or(SegmentHeader::FIRST.chain, |place| place.chain);
+    let mut end = last.map_or(0, |_| log.segments[first].base);
+
+    for (i, segment) in segments.iter().enumerate().skip(first) {
         let is_last = i + 1 == segments.len();
         let bytes = segment.bytes;
-        let expected = SegmentHeader {
-            number: segment.number,
-            base: end,
-            first: Index(log.entries.len() as u64 + 1),
-            chain,
+        let mut offset = match last {
+            Some(place) if i == first => place.end() as usize,
+            _ => SEGMENT_HEADER_BYTES,
         };
-        match SegmentHeader::decode(bytes) {
-            Ok(header) if header == expected => log.segments.push(header),
-            Ok(header) => {
-                return Err(Corrupt::Hole { segment: segment.number, expected: end, found: header.base });
+        if offset == SEGMENT_HEADER_BYTES {
+            let first = Index(log.entries.len() as u64 + 1);
+            let expected = SegmentHeader { number: segment.number, base: end, first, chain };
+            match SegmentHeader::decode(bytes) {
+                Ok(header) if header == expected => log.segments.push(header),
+                Ok(header) => {
+                    return Err(Corrupt::Hole { segment: segment.number, expected: end, found: header.base });
+                }
+                Err(Malformed) if is_last && highest_claim(bytes) <= end => {
+                    log.unborn = Some(segment.number);
+                    return Ok(());
+                }
+                Err(Malformed) => return Err(Corrupt::DurableHeader { segment: segment.number }),
             }
-            Err(Malformed) if is_last && highest_claim(bytes) <= end => {
-                log.unborn = Some(segment.number);
-                return Ok(log);
-            }
-            Err(Malformed) => return Err(Corrupt::DurableHeader { segment: segment.number }),
         }
-
-        let mut offset = SEGMENT_HEADER_BYTES;
         while offset < bytes.len() {
             let index = Index(log.entries.len() as u64 + 1);
             let Some(frame) = good_frame(&bytes[offset..], chain, index, planted) else {
@@ -263,7 +277,7 @@ pub fn recover(segments: &[SegmentBytes<'_>], planted: Planted) -> Result<Recove
                     return Err(Corrupt::DurableFrame { segment, offset, position, claimed });
                 }
                 log.cut = Some(offset as u64);
-                return Ok(log);
+                return Ok(());
             };
             chain = frame.checksum;
             log.claimed = log.claimed.max(frame.durable);
@@ -278,7 +292,77 @@ pub fn recover(segments: &[SegmentBytes<'_>], planted: Planted) -> Result<Recove
         }
         end += bytes.len() as u64;
     }
-    Ok(log)
+    Ok(())
+}
+
+/// Reads a log that changes, again and again, at the cost of what is new in it.
+#[derive(Default, Debug)]
+pub(crate) struct Rereader {
+    /// The bytes that were read last, by number of the segment.
+    seen: Vec<(u64, Vec<u8>)>,
+    /// What was found in them; in case of corruption, up to there.
+    log: Recovered,
+}
+
+impl Rereader {
+    /// As [`recover`]. `entries` are those of last time, and are made those of now: in case of corruption, the ones
+    /// before it.
+    ///
+    /// # Errors
+    /// As [`recover`].
+    pub(crate) fn recover(
+        &mut self,
+        segments: &[SegmentBytes<'_>],
+        entries: &mut Entries,
+    ) -> Result<(), Corrupt> {
+        let kept = self.keep_what_is_in(segments);
+        let outcome = recover_behind(&mut self.log, segments, Planted::NONE);
+        entries.truncate(Index(kept as u64 + 1));
+        for entry in &self.log.entries[kept..] {
+            entries.append(*entry);
+        }
+        outcome
+    }
+
+    /// Forgets all entries but those of the common front of last time's bytes and these.
+    fn keep_what_is_in(&mut self, segments: &[SegmentBytes<'_>]) -> usize {
+        self.seen.truncate(segments.len());
+        let (mut same_segments, mut same_bytes) = (0, 0);
+        for (i, segment) in segments.iter().enumerate() {
+            if self.seen.len() <= i {
+                self.seen.push((segment.number, Vec::new()));
+            }
+            let (number, seen) = &mut self.seen[i];
+            let same = if *number == segment.number { common_front(seen, segment.bytes) } else { 0 };
+            let whole = same == seen.len() && same == segment.bytes.len();
+            if same_segments == i {
+                (same_segments, same_bytes) = if whole { (i + 1, 0) } else { (i, same) };
+            }
+            *number = segment.number;
+            seen.truncate(same);
+            seen.extend_from_slice(&segment.bytes[same..]);
+        }
+        let log = &mut self.log;
+        let front = (same_segments, same_bytes);
+        let kept = log.places.partition_point(|place| {
+            let (segment, end) = (place.segment as usize, place.end() as usize);
+            segment < front.0 || segment == front.0 && end <= front.1
+        });
+        log.entries.truncate(kept);
+        log.places.truncate(kept);
+        log.segments.truncate(log.places.last().map_or(0, |place| place.segment as usize + 1));
+        (log.cut, log.unborn) = (None, None);
+        kept
+    }
+}
+
+/// How many of the first bytes are the same.
+fn common_front(a: &[u8], b: &[u8]) -> usize {
+    let shorter = a.len().min(b.len());
+    if a[..shorter] == b[..shorter] {
+        return shorter;
+    }
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 /// The frame at the front of `bytes`, if it is intact and continues the log.
@@ -553,6 +637,48 @@ mod tests {
             log.last_bytes().extend_from_slice(&bytes);
             let found = log.recover().expect("what follows the last batch was never durable");
             prop_assert_eq!(found.entries, log.entries);
+        }
+
+        /// A log that grows, is cut, is damaged and loses segments: reading on finds what reading it all finds.
+        #[test]
+        fn reading_again_finds_what_reading_for_the_first_time_finds(
+            steps in prop::collection::vec((0..6_u8, any::<prop::sample::Index>(), 1..4_usize), 1..30),
+        ) {
+            let mut log = Writer::default();
+            let (mut reader, mut entries) = (Rereader::default(), Entries::default());
+            for (item, (what, at, count)) in (1..).zip(steps) {
+                let mut disk = log.clone();
+                match what {
+                    0 => log.roll(),
+                    1 | 2 => log.batch(&vec![entry(item, item); count]),
+                    _ if disk.segments.is_empty() => {}
+                    3 => {
+                        let bytes = disk.last_bytes();
+                        bytes.truncate(at.index(bytes.len()));
+                    }
+                    4 => {
+                        let segment = at.index(disk.segments.len());
+                        let bytes = &mut disk.segments[segment].1;
+                        let byte = at.index(bytes.len());
+                        bytes[byte] ^= 1;
+                    }
+                    _ => drop(disk.segments.remove(at.index(disk.segments.len()))),
+                }
+                for segments in [&disk.segments, &log.segments] {
+                    let bytes: Vec<_> = segments
+                        .iter()
+                        .map(|(number, bytes)| SegmentBytes { number: *number, bytes })
+                        .collect();
+                    let again = reader.recover(&bytes, &mut entries);
+                    let fresh = recover(&bytes, SOUND);
+                    prop_assert_eq!(again.err(), fresh.clone().err());
+                    if let Ok(fresh) = fresh {
+                        prop_assert_eq!(entries.batch(Index(1), usize::MAX), &fresh.entries[..]);
+                        let found = (&reader.log.places, &reader.log.segments);
+                        prop_assert_eq!(found, (&fresh.places, &fresh.segments));
+                    }
+                }
+            }
         }
 
         /// Any mixture of old (nothing), new, sheared and zeroed 512-byte sectors of any last batch.

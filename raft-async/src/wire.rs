@@ -10,7 +10,7 @@
 //! decoding neither panics nor allocates more than their length.
 
 pub use crate::codec::Malformed;
-use crate::codec::{MAX_ENTRY_BYTES, Put, Reader};
+use crate::codec::{MAX_ENTRY_BYTES, Put, Reader, crc32};
 use crate::types::{Entry, Index, LastEntry, Op, OpReply, Sequence, ServerId, SessionId, Term, Value};
 use std::rc::Rc;
 
@@ -225,7 +225,7 @@ fn frame(frame: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     fill(frame);
     let (header, body) = frame.split_at_mut(FRAME_HEADER_BYTES);
     header[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
-    header[4..].copy_from_slice(&crc32fast::hash(body).to_le_bytes());
+    header[4..].copy_from_slice(&crc32(body).to_le_bytes());
 }
 
 /// Encodes a message that carries no entries; the previous contents of `buffer` are replaced.
@@ -365,7 +365,7 @@ pub fn body_bytes(header: [u8; FRAME_HEADER_BYTES]) -> Result<usize, Malformed> 
 pub fn decode(frame: &[u8]) -> Result<Message<'_>, Malformed> {
     let (header, body) = frame.split_first_chunk::<FRAME_HEADER_BYTES>().ok_or(Malformed)?;
     let checksum = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
-    if body_bytes(*header)? != body.len() || crc32fast::hash(body) != checksum {
+    if body_bytes(*header)? != body.len() || crc32(body) != checksum {
         return Err(Malformed);
     }
     let mut r = Reader(body);

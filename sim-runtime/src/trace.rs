@@ -186,7 +186,7 @@ payload!(EventCaptured = 7, |p| (0, [p.ordinal, p.digest, 0, 0, 0]), |_aux, w| E
 });
 
 /// Records that stay readable when a run does not keep all of them.
-const RECENT: usize = 512;
+const RECENT: usize = 64;
 
 /// The records of one run.
 #[derive(Debug)]
@@ -202,7 +202,7 @@ pub(crate) struct Trace {
 
 impl Trace {
     pub(crate) fn new(keep: bool) -> Self {
-        Self { records: Vec::with_capacity(2 * RECENT), base: 0, seen: 0, keep, digest: 0 }
+        Self { records: Vec::with_capacity(8 * RECENT), base: 0, seen: 0, keep, digest: 0 }
     }
 
     #[inline]
@@ -231,7 +231,7 @@ impl Trace {
     pub(crate) fn mark_seen(&mut self, upto: u64) {
         self.seen = upto;
         let done = (self.seen - self.base) as usize;
-        if !self.keep && done >= 2 * RECENT - 64 {
+        if !self.keep && done >= 4 * RECENT {
             self.records.drain(..done - RECENT);
             self.base += (done - RECENT) as u64;
         }
@@ -315,6 +315,6 @@ mod tests {
             trace.mark_seen(n + 1);
         }
         assert_eq!(trace.len(), 100_000);
-        assert!(trace.records.capacity() <= 4 * RECENT);
+        assert!(trace.records.capacity() <= 8 * RECENT);
     }
 }

@@ -176,10 +176,15 @@ impl Core {
             return;
         }
         let sample = self.fields.read(WAKE_HOLD, u64::from(id.0), now_ns);
-        if sample.split(0).chance(self.options.long_hold_per_million) {
+        // One question for both kinds; the answer is no almost always.
+        let long = self.options.long_hold_per_million;
+        if !sample.chance(self.options.hold_per_million.saturating_add(long)) {
+            return;
+        }
+        if sample.chance(long) {
             node.hold_until_ns = now_ns + sample.split(1).range(5_000_000, 40_000_000);
             *self.counters.borrow_mut().entry("wakes held for long").or_default() += 1;
-        } else if sample.split(2).chance(self.options.hold_per_million) {
+        } else {
             node.hold_quantum_ns = sample.split(3).range(1_000, 50_000);
             *self.counters.borrow_mut().entry("wakes held").or_default() += 1;
         }

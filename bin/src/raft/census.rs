@@ -9,7 +9,7 @@ use oracles::records::Applied;
 use raft_async::trace::{Became, CommitAdvanced, EntryWritten, RoleKind};
 use sim_runtime::NodeId;
 use sim_runtime::invariant::{Invariant, View};
-use sim_runtime::trace::{NodeDown, NodeUp, Record};
+use sim_runtime::trace::{NodeDown, NodeUp, Payload, Record};
 use sim_runtime::verdict::Findings;
 
 /// How far the cluster has come.
@@ -53,28 +53,31 @@ pub(super) struct Census {
 
 impl Census {
     fn count(&mut self, record: &Record) {
-        if let Some(became) = record.get::<Became>() {
-            self.highest_term = self.highest_term.max(became.term);
-            match became.role {
-                RoleKind::Candidate => self.elections += 1,
-                RoleKind::Leader => {
-                    self.leaders += 1;
-                    self.leader_changes +=
-                        u64::from(self.last_leader.is_some_and(|last| last != record.node));
-                    self.last_leader = Some(record.node);
-                }
-                RoleKind::Follower => {}
+        let Record { aux, words, .. } = record;
+        match record.kind {
+            Became::KIND => self.count_role(record.node, Became::decode(*aux, words)),
+            CommitAdvanced::KIND => {
+                let commit = CommitAdvanced::decode(*aux, words).index;
+                self.progress.commit.set(self.progress.commit.get().max(commit));
             }
-        } else if let Some(commit) = record.get::<CommitAdvanced>() {
-            self.progress.commit.set(self.progress.commit.get().max(commit.index));
-        } else if let Some(applied) = record.get::<Applied>() {
-            self.progress.set_applied(record.node, applied.index);
-        } else if record.get::<EntryWritten>().is_some() {
-            self.entries += 1;
-        } else if record.get::<NodeUp>().is_some() {
-            self.restarts += u64::from(record.incarnation > 1);
-        } else if record.get::<NodeDown>().is_some() {
-            self.progress.set_applied(record.node, 0);
+            Applied::KIND => self.progress.set_applied(record.node, Applied::decode(*aux, words).index),
+            EntryWritten::KIND => self.entries += 1,
+            NodeUp::KIND => self.restarts += u64::from(record.incarnation > 1),
+            NodeDown::KIND => self.progress.set_applied(record.node, 0),
+            _ => {}
+        }
+    }
+
+    fn count_role(&mut self, node: NodeId, became: Became) {
+        self.highest_term = self.highest_term.max(became.term);
+        match became.role {
+            RoleKind::Candidate => self.elections += 1,
+            RoleKind::Leader => {
+                self.leaders += 1;
+                self.leader_changes += u64::from(self.last_leader.is_some_and(|last| last != node));
+                self.last_leader = Some(node);
+            }
+            RoleKind::Follower => {}
         }
     }
 }

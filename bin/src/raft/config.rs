@@ -137,7 +137,7 @@ impl Config {
             servers: 5,
             clients: 3,
             faults_ms: 6_000,
-            think_max_us: 10_000,
+            think_max_us: 12_000,
             operation_timeout_ms: 1_000,
             network: NetConfig { slow_per_million: 0, ..NetConfig::default() },
             disk: DiskConfig::default(),

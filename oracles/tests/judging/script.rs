@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::rc::Rc;
 
 use oracles::records::{Acknowledged, Applied, Executed, Healed, Invoked, Quiesced, Settled, Unknown};
 use oracles::truth::Truth;
@@ -47,11 +48,11 @@ impl Truth for FakeDisks {
         *self.asked.borrow_mut() += 1;
         self.durable.contains(&(node, file, bytes.start))
     }
-    fn durable_image(&self, node: NodeId) -> Option<Result<Image, Corrupt>> {
-        self.platter.get(&node).cloned()
+    fn durable_image(&self, node: NodeId) -> Option<Result<Rc<Image>, Corrupt>> {
+        self.platter.get(&node).cloned().map(|image| image.map(Rc::new))
     }
-    fn visible_image(&self, node: NodeId) -> Option<Result<Image, Corrupt>> {
-        self.visible.get(&node).cloned()
+    fn visible_image(&self, node: NodeId) -> Option<Result<Rc<Image>, Corrupt>> {
+        self.visible.get(&node).cloned().map(|image| image.map(Rc::new))
     }
 }
 

@@ -13,6 +13,8 @@
 
 use std::ops::Range;
 
+use super::disk::Side;
+
 /// What a pending operation is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Change {
@@ -93,6 +95,14 @@ impl Content {
         &self.visible
     }
 
+    /// One side of it.
+    pub(super) fn side(&self, side: Side) -> &[u8] {
+        match side {
+            Side::Visible => &self.visible,
+            Side::Durable => &self.durable,
+        }
+    }
+
     /// The visible length.
     #[inline]
     pub(super) fn len(&self) -> u64 {
@@ -102,15 +112,7 @@ impl Content {
     /// Writes `bytes`; a gap between the old end and `offset` reads zero.
     #[inline]
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
-        let (start, end) = (offset as usize, offset as usize + bytes.len());
-        if start == self.visible.len() {
-            self.visible.extend_from_slice(bytes);
-        } else {
-            if self.visible.len() < end {
-                self.visible.resize(end, 0);
-            }
-            self.visible[start..end].copy_from_slice(bytes);
-        }
+        put(&mut self.visible, offset as usize, bytes);
         let at = self.log_first + self.log.len() as u64;
         self.log.extend_from_slice(bytes);
         self.push(Op { change: Change::Write, offset, len: bytes.len() as u64, at });
@@ -154,11 +156,8 @@ impl Content {
             match op.change {
                 Change::Write => {
                     let from = (op.at - self.log_first) as usize;
-                    let (start, end) = (op.offset as usize, (op.offset + op.len) as usize);
-                    if self.durable.len() < end {
-                        self.durable.resize(end, 0);
-                    }
-                    self.durable[start..end].copy_from_slice(&self.log[from..from + op.len as usize]);
+                    let start = op.offset as usize;
+                    put(&mut self.durable, start, &self.log[from..from + op.len as usize]);
                     self.forget_lost(op.touches());
                 }
                 Change::Dropped => {
@@ -247,4 +246,18 @@ impl Content {
             }
         }
     }
+}
+
+/// Writes `bytes` at `start`, most often the end; a gap before them becomes zeros.
+#[inline]
+fn put(into: &mut Vec<u8>, start: usize, bytes: &[u8]) {
+    if start == into.len() {
+        into.extend_from_slice(bytes);
+        return;
+    }
+    let end = start + bytes.len();
+    if into.len() < end {
+        into.resize(end, 0);
+    }
+    into[start..end].copy_from_slice(bytes);
 }

@@ -28,6 +28,15 @@ pub(super) struct Folder {
     pub(super) durable: BTreeMap<OsString, FileId>,
 }
 
+impl Folder {
+    fn names(&self, side: Side) -> &BTreeMap<OsString, FileId> {
+        match side {
+            Side::Visible => &self.visible,
+            Side::Durable => &self.durable,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) enum Body {
     File(Content),
@@ -59,8 +68,10 @@ pub struct Image {
 
 /// Which side of a disk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Side {
+pub enum Side {
+    /// What programs see.
     Visible,
+    /// What is on the platter.
     Durable,
 }
 
@@ -261,15 +272,26 @@ impl Disk {
         image
     }
 
+    /// The files in the folder `dir` of one side, by name; none if there is no such folder.
+    pub(super) fn files_in(&self, side: Side, dir: &Path) -> Vec<(&OsStr, &[u8])> {
+        let Ok(names) = names_of(dir) else { return Vec::new() };
+        let mut below = names.iter();
+        let folder = below.try_fold(ROOT, |at, name| self.folder(at)?.names(side).get(*name).copied());
+        let Some(folder) = folder.and_then(|id| self.folder(id)) else { return Vec::new() };
+        let files = folder.names(side).iter().filter_map(|(name, id)| {
+            let content = self.content(*id)?;
+            Some((name.as_os_str(), content.side(side)))
+        });
+        files.collect()
+    }
+
     fn add_to_image(&self, side: Side, dir: FileId, path: &Path, image: &mut Image) {
         let Some(folder) = self.folder(dir) else { return };
-        let names = if side == Side::Visible { &folder.visible } else { &folder.durable };
-        for (name, id) in names {
+        for (name, id) in folder.names(side) {
             let path = path.join(name);
             match &self.inode(*id).body {
                 Body::File(content) => {
-                    let bytes = if side == Side::Visible { content.visible() } else { &content.durable };
-                    image.files.insert(path, bytes.to_vec());
+                    image.files.insert(path, content.side(side).to_vec());
                 }
                 Body::Folder(_) => {
                     self.add_to_image(side, *id, &path, image);

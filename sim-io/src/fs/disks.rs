@@ -10,7 +10,9 @@
 //! Not here: what survives (`power.rs`), what programs call (`file.rs`, `folders.rs`).
 
 use std::cell::{RefCell, RefMut};
+use std::ffi::OsStr;
 use std::ops::Range;
+use std::path::Path;
 use std::task::Waker;
 
 use sim_runtime::device::{Coverage, Device, DeviceId};
@@ -191,6 +193,18 @@ impl Disks {
     /// What programs see.
     pub fn visible_image(&self, node: NodeId) -> Image {
         self.state().disk(node).image(Side::Visible)
+    }
+
+    /// Shows `look` the files in the folder `dir` of one side, by name, without copying them. It must not come
+    /// back here.
+    pub fn look_at<T>(
+        &self,
+        node: NodeId,
+        side: Side,
+        dir: &Path,
+        look: impl FnOnce(&Vec<(&OsStr, &[u8])>) -> T,
+    ) -> T {
+        look(&self.state().disk(node).files_in(side, dir))
     }
 
     /// Starts a sync; its number is for [`Disks::poll_sync`] and [`Disks::abandon_sync`].

@@ -39,7 +39,7 @@ mod counters;
 mod errors;
 
 pub use config::DiskConfig;
-pub use disk::Image;
+pub use disk::{Image, Side};
 pub use disks::{Disks, FSYNC_WINDOW};
 pub use file::File;
 pub use folders::{

@@ -124,6 +124,20 @@ impl UdpSocket {
         socket.poll_receive(Some(cx.waker()), |datagram| copy(datagram, buffer))
     }
 
+    /// Polls for the next datagram, which replaces what `buffer` held. Unlike [`UdpSocket::poll_recv_from`] it needs
+    /// no room beforehand and cuts nothing off.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::recv_from`].
+    pub fn poll_recv_into(&self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<SocketAddr>> {
+        let Backend::Simulated(socket) = &self.backend;
+        let take = |datagram: &mut Inbound<'_>| {
+            buffer.clear();
+            buffer.extend_from_slice(datagram.bytes());
+        };
+        socket.poll_receive(Some(cx.waker()), take).map_ok(|((), from)| from)
+    }
+
     /// [`UdpSocket::recv_from`] if a datagram is there already.
     ///
     /// # Errors

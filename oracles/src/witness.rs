@@ -9,7 +9,7 @@
 //! were carried out. What lies between them is the session table, which is judged by the difference.
 
 use raft_async::machine::{Machine, Origin, StateMachine};
-use raft_async::types::{Command, Index, Op, OpReply, Term, Value};
+use raft_async::types::{Command, Index, Op, OpReply, Sequence, SessionId, Term, Value};
 use sim_runtime::rng::mix;
 use sim_runtime::trace;
 
@@ -57,6 +57,10 @@ impl<S: StateMachine> StateMachine for Witness<S> {
     fn query(&self, op: &Op) -> OpReply {
         self.0.query(op)
     }
+
+    fn recall(&self, session: SessionId, sequence: Sequence) -> Option<OpReply> {
+        self.0.recall(session, sequence)
+    }
 }
 
 impl<M: Machine> Machine for Witness<M> {
@@ -103,7 +107,7 @@ mod tests {
     use raft_async::kv::Kv;
     use raft_async::mutant::Planted;
     use raft_async::sessions::Sessions;
-    use raft_async::types::{Key, Sequence, SessionId};
+    use raft_async::types::Key;
     use std::rc::Rc;
 
     #[test]

@@ -63,8 +63,10 @@ pub(super) fn print(args: &CampaignArgs, summary: &Summary, elapsed: Duration, j
     );
     if summary.interrupted {
         say!(out, "interrupted: {} of {} seeds were run", summary.runs, args.seeds.count());
+        say!(out, "digest {:016x} over the seeds that were run", summary.digest);
+    } else {
+        say!(out, "digest {:016x} over seeds {}", summary.digest, args.seeds);
     }
-    say!(out, "digest {:016x} over seeds {}", summary.digest, args.seeds);
     let failed = summary.failed();
     if failed > 0 {
         say!(out, "{failed} of {} runs failed", summary.runs);

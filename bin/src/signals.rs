@@ -21,8 +21,8 @@ const INTERRUPTED: i32 = 130;
 pub fn install(stop: &Arc<AtomicBool>) -> io::Result<()> {
     signal_hook::flag::register_conditional_shutdown(SIGINT, INTERRUPTED, stop.clone())?;
     signal_hook::flag::register(SIGINT, stop.clone())?;
-    // SAFETY: the handler only reads atomics and calls write(2), which POSIX lists as async-signal-safe; it
-    // neither allocates nor locks nor panics.
+    // SAFETY: the handler only reads atomics, calls write(2), which POSIX lists as async-signal-safe, and
+    // `emulate_default_handler`, which is documented to be; it neither allocates nor locks nor panics.
     #[expect(unsafe_code, reason = "a signal handler is unsafe to install")]
     unsafe {
         signal_hook::low_level::register(SIGABRT, write_seeds_in_flight)?;
@@ -39,6 +39,9 @@ fn write_seeds_in_flight() {
     write_stderr(
         b"\nreproduce each with: cargo run --release -p bin -- replay SEED (and the flags of this run)\n",
     );
+    // libc's abort() would end the process now in any case, a signal from outside would not. If that fails too,
+    // there is nobody left to tell.
+    let _ = signal_hook::low_level::emulate_default_handler(SIGABRT);
 }
 
 /// The digits of `n` after a space, in `buffer`.

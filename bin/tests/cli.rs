@@ -124,6 +124,32 @@ fn an_interrupted_campaign_prints_what_is_known() {
     assert!(text.contains("interrupted: ") && text.contains("of 1000000 seeds were run"), "{text}");
 }
 
+#[test]
+fn an_abort_names_the_seeds_in_flight_and_ends_the_process() {
+    let child = Command::new(env!("CARGO_BIN_EXE_bin"))
+        .args(["campaign", "--seeds", "1000000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    #[expect(clippy::disallowed_methods, reason = "the other process needs real time")]
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let abort = Command::new("kill").args(["-ABRT", &child.id().to_string()]).status();
+    assert!(abort.expect("kill exists").success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), None, "a signal ended it");
+    let error = String::from_utf8_lossy(&output.stderr);
+    let seeds = error.split("seeds in flight:").nth(1).expect("they are named");
+    assert!(seeds.split_whitespace().next().is_some_and(|seed| seed.parse::<u64>().is_ok()), "{error}");
+}
+
+#[test]
+fn replay_gives_the_digest_that_the_campaign_recorded() {
+    let campaign = json(&bin(&["campaign", "--seeds", "1..9", "--quiet", "--json", "/dev/stdout"]));
+    let replay = json(&bin(&["replay", "5", "--json", "/dev/stderr"]).swapped());
+    assert_eq!(campaign["run_digests"]["5"], replay["digest"]);
+}
+
 /// So that JSON on standard error can be read like that on standard output.
 trait Swapped {
     fn swapped(self) -> Self;

@@ -16,6 +16,10 @@ pub enum Halt {
     /// Its address cannot be used: correct the configuration.
     #[error("cannot listen: {0}")]
     NoAddress(io::Error),
+    /// A task of the server panicked or was aborted, and the others are of no use without it. Start it again, and
+    /// report the panic.
+    #[error("a task of the server ended on its own")]
+    TaskFailed,
     /// It was asked to. Start it again at will.
     #[error("shut down on request")]
     Shutdown,
@@ -29,6 +33,7 @@ impl Halt {
             Self::DiskFailed(_) => 2,
             Self::NoAddress(_) => 3,
             Self::Shutdown => 4,
+            Self::TaskFailed => 5,
         }
     }
 }

@@ -66,14 +66,15 @@ async fn serve(config: Config, machine: Box<dyn StateMachine>, world: &Handle) -
         let node = node.clone();
         AbortOnDrop(task("log writer").spawn(async move { log::write(&node.log, segments).await }))
     };
-    let _applier = {
+    let mut applier = {
         let node = node.clone();
         AbortOnDrop(task("applier").spawn(async move { applier::apply(&node).await }))
     };
     let mut roles = AbortOnDrop(task("role").spawn(take_roles(node, inbox)));
     select! {
-        halt = &mut roles.0 => halt.unwrap_or(Err(Halt::Shutdown)),
-        halt = &mut writer.0 => halt.unwrap_or(Err(Halt::Shutdown)),
+        halt = &mut roles.0 => halt.unwrap_or(Err(Halt::TaskFailed)),
+        _ = &mut applier.0 => Err(Halt::TaskFailed),
+        halt = &mut writer.0 => halt.unwrap_or(Err(Halt::TaskFailed)),
         () = node::shutdown_requested() => Err(Halt::Shutdown),
     }
 }

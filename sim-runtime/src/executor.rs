@@ -20,35 +20,54 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::thread::{self, ThreadId};
 
 use async_task::Runnable;
 
 use crate::campaign;
 use crate::context;
 use crate::device::Coverage;
-use crate::invariant::View;
+use crate::invariant::{Invariant, View};
 use crate::node::{NodeId, Owner};
 use crate::rng::{Stream, hash_name, mix};
 use crate::task::{Meta, TaskEntry, payload_text};
 use crate::timer::Fire;
 use crate::trace::{Down, ForeignWake, NodeDown, NodePaused, NodeUp, TaskPanicked};
-use crate::verdict::{Category, RunReport};
+use crate::verdict::{Category, Findings, RunReport};
 use crate::world::{Core, Current, Handle, World};
 
 /// Where wakes from foreign threads wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Inbox {
+    /// The world's own thread: a wake from there is none of a foreign thread, only out of turn.
+    owner: ThreadId,
     filled: AtomicBool,
-    runnables: Mutex<Vec<Runnable<Meta>>>,
+    runnables: Mutex<Vec<(Runnable<Meta>, Origin)>>,
+}
+
+/// From where a task was woken.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Origin {
+    /// From the world's thread, while another world or none was running on it.
+    OwnThread,
+    ForeignThread,
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self { owner: thread::current().id(), filled: AtomicBool::default(), runnables: Mutex::default() }
+    }
 }
 
 impl Inbox {
     pub(crate) fn push(&self, runnable: Runnable<Meta>) {
-        self.runnables.lock().unwrap_or_else(PoisonError::into_inner).push(runnable);
+        let is_own = thread::current().id() == self.owner;
+        let origin = if is_own { Origin::OwnThread } else { Origin::ForeignThread };
+        self.runnables.lock().unwrap_or_else(PoisonError::into_inner).push((runnable, origin));
         self.filled.store(true, Ordering::Release);
     }
 
-    fn take(&self) -> Vec<Runnable<Meta>> {
+    fn take(&self) -> Vec<(Runnable<Meta>, Origin)> {
         self.filled.store(false, Ordering::Release);
         std::mem::take(&mut *self.runnables.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -141,6 +160,14 @@ impl World {
             }
         }
         self.steps += 1;
+        let now_ns = core.now_ns.get();
+        if self.instant.1 != now_ns {
+            self.instant = (self.steps, now_ns);
+        } else if self.steps - self.instant.0 > u64::from(core.options.steps_at_instant) {
+            let evidence = format!("tasks at the time: {}", waiting_list(core));
+            self.handle.fail(Category::Livelock, "steps without end while time stands still", "", evidence);
+            core.ended.set(true);
+        }
         if !core.reap.borrow().is_empty() {
             self.handle.drop_reaped();
         }
@@ -151,20 +178,39 @@ impl World {
     }
 
     fn observe(&mut self) {
+        let upto = self.handle.core.trace.borrow().len();
+        self.ask_invariants(|invariant, view, findings| invariant.observe(view, findings));
         let core = &self.handle.core;
-        let upto = core.trace.borrow().len();
-        {
+        core.trace.borrow_mut().mark_seen(upto);
+        core.events.borrow_mut().forget_distant(core.options.keep_trace);
+    }
+
+    /// Asks each invariant. One that panics is a finding, and none is asked any more.
+    #[inline]
+    fn ask_invariants(&mut self, mut ask: impl FnMut(&mut dyn Invariant, &View<'_>, &mut Findings)) {
+        let core = &self.handle.core;
+        let mut asked = "";
+        let panicked = {
             let trace = core.trace.borrow();
             let events = core.events.borrow();
             let mut findings = core.findings.borrow_mut();
             let view = View::new(&self.handle, &trace, &events);
-            findings.at(core.now_ns.get(), upto);
-            for invariant in &mut self.invariants {
-                invariant.observe(&view, &mut findings);
-            }
+            findings.at(core.now_ns.get(), trace.len());
+            core.observing.set(true);
+            let asking = catch_unwind(AssertUnwindSafe(|| {
+                for invariant in &mut self.invariants {
+                    asked = invariant.name();
+                    ask(&mut **invariant, &view, &mut findings);
+                }
+            }));
+            core.observing.set(false);
+            asking.err()
+        };
+        if let Some(payload) = panicked {
+            self.handle.note_panic(&format!("in invariant {asked:?}: {}", payload_text(&*payload)));
+            self.handle.core.ended.set(true);
+            self.invariants.clear();
         }
-        core.trace.borrow_mut().mark_seen(upto);
-        core.events.borrow_mut().forget_distant(core.options.keep_trace);
     }
 
     /// Lets the invariants have their last word, and sums up. Devices add their counters here.
@@ -174,16 +220,7 @@ impl World {
         if core.trace.borrow().has_fresh() {
             self.observe();
         }
-        {
-            let trace = core.trace.borrow();
-            let events = core.events.borrow();
-            let mut findings = core.findings.borrow_mut();
-            let view = View::new(&self.handle, &trace, &events);
-            findings.at(core.now_ns.get(), trace.len());
-            for invariant in &mut self.invariants {
-                invariant.finish(&view, &mut findings);
-            }
-        }
+        self.ask_invariants(|invariant, view, findings| invariant.finish(view, findings));
         let mut coverage = Coverage::default();
         core.counters.borrow().iter().for_each(|(name, count)| coverage.add(name, *count));
         self.handle.devices().for_each(|device| device.coverage(&mut coverage));
@@ -221,6 +258,7 @@ impl Drop for World {
                 self.handle.drop_tasks_of(owner);
             }
             self.handle.drop_reaped();
+            drop(core.inbox().take());
             self.handle.devices().for_each(|device| device.clear());
             let leftovers = core.timers.borrow_mut().clear();
             drop(leftovers);
@@ -282,12 +320,13 @@ fn note_poll(core: &Core, id: u32) -> Doom {
 }
 
 fn take_foreign_wakes(handle: &Handle) {
-    for runnable in handle.core.inbox().take() {
-        let owner = runnable.metadata().owner;
-        let id = runnable.metadata().id;
-        handle.emit_for(owner, ForeignWake);
-        let what = format!("{} was woken by a thread outside the simulation", describe(&handle.core, id));
-        handle.fail(Category::Nondeterministic, "foreign wake", "foreign wake", what);
+    for (runnable, origin) in handle.core.inbox().take() {
+        if origin == Origin::ForeignThread {
+            let (owner, id) = (runnable.metadata().owner, runnable.metadata().id);
+            handle.emit_for(owner, ForeignWake);
+            let what = format!("{} was woken by a thread outside the simulation", describe(&handle.core, id));
+            handle.fail(Category::Nondeterministic, "foreign wake", "foreign wake", what);
+        }
         handle.core.schedule(runnable);
     }
 }
@@ -570,17 +609,19 @@ impl Handle {
 
     /// Lets a paused node go on.
     pub fn resume(&self, id: NodeId) {
-        self.set_paused(id, false);
-        self.release(id);
+        if self.set_paused(id, false) {
+            self.release(id);
+        }
     }
 
-    fn set_paused(&self, id: NodeId, paused: bool) {
+    /// False when there was nothing to change.
+    fn set_paused(&self, id: NodeId, paused: bool) -> bool {
         assert_ne!(id, NodeId::HOST, "the host is never paused");
         let owner = {
             let mut nodes = self.core.nodes.borrow_mut();
             let node = &mut nodes[id.index()];
             if !node.up || node.paused == paused {
-                return;
+                return false;
             }
             node.paused = paused;
             Owner { node: id, incarnation: node.incarnation }
@@ -591,6 +632,7 @@ impl Handle {
             self.count_window_hits(owner);
         }
         self.emit_for(owner, NodePaused { paused });
+        true
     }
 
     /// Asks a node to end by itself: see [`crate::node::shutdown_requested`].

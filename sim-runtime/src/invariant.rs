@@ -3,7 +3,9 @@
 //!   step ──records──► View ──► Invariant::observe ──► Findings
 //!
 //! An invariant keeps its own state and looks only at what is new, so that a check costs the same after an
-//! hour as after a second. It may ask devices for what they know, and must not change anything.
+//! hour as after a second. It may ask devices for what they know, and must not change anything: what it finds it
+//! says through [`Findings`], what it logs through `tracing` is not captured, and a panic in it ends the run as
+//! `crash`.
 
 use crate::device::Device;
 use crate::event::{Event, Events};

@@ -223,6 +223,8 @@ pub fn point(name: &'static str) {
 pub fn next(name: &str, node: Option<NodeId>) -> impl Future<Output = Opened> + use<> {
     let handle = context::current();
     let (tell, told) = oneshot::channel();
+    // Those who have stopped waiting have dropped their receivers.
+    handle.core.windows.borrow_mut().waiters.retain(|waiter| !waiter.tell.is_closed());
     handle.core.windows.borrow_mut().waiters.push(Waiter { name: name.to_owned(), node, tell });
     async move {
         match told.await {

@@ -195,7 +195,7 @@ impl Handle {
         let id = self.reserve_task();
         let meta = Meta { id, owner, identity };
         let registered = Registered { handle: self.clone(), id };
-        let body = Body { future, registered };
+        let body = Body { future: Some(future), registered };
         let (runnable, task) =
             async_task::Builder::new().metadata(meta).spawn_local(move |_| body, self.schedule_fn());
         let entry = TaskEntry {
@@ -230,9 +230,21 @@ impl Drop for Registered {
 
 pin_project! {
     struct Body<F> {
+        // `None` only while the body itself is being dropped.
         #[pin]
-        future: F,
+        future: Option<F>,
         registered: Registered,
+    }
+
+    impl<F> PinnedDrop for Body<F> {
+        // `async_task` aborts the process when the drop of a future panics, so that is caught here.
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| this.future.set(None))) {
+                let text = format!("while it was dropped: {}", payload_text(&*payload));
+                this.registered.handle.note_panic(&text);
+            }
+        }
     }
 }
 
@@ -243,7 +255,8 @@ impl<F: Future> Future for Body<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         // A panic leaves the future in an unknown state; it is dropped and never polled again.
-        match catch_unwind(AssertUnwindSafe(|| this.future.poll(cx))) {
+        let future = this.future.as_pin_mut().expect("a body that is polled has its future");
+        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
             Err(payload) => Poll::Ready(Err(this.registered.handle.note_panic(payload_text(&*payload)))),

@@ -182,6 +182,7 @@ enum SleepState {
     After(u64),
     Until(Instant),
     Waiting { handle: Handle, key: TimerKey, deadline_ns: u64 },
+    Never { handle: Handle },
     Done,
 }
 
@@ -189,6 +190,13 @@ impl Sleep {
     /// Whether the time has come and was noticed.
     pub fn is_elapsed(&self) -> bool {
         matches!(self.state, SleepState::Done)
+    }
+
+    fn poll_never(&self) -> Poll<()> {
+        if let SleepState::Never { handle } = &self.state {
+            handle.note_waiting("the end of time");
+        }
+        Poll::Pending
     }
 
     fn begin(&mut self, cx: &Context<'_>) -> Poll<()> {
@@ -201,13 +209,20 @@ impl Sleep {
             let local_ns = match self.state {
                 SleepState::After(duration_ns) => clock.local_ns(now_ns).saturating_add(duration_ns),
                 SleepState::Until(Instant(local_ns)) => local_ns,
-                SleepState::Waiting { .. } | SleepState::Done => unreachable!("begin is called once"),
+                SleepState::Waiting { .. } | SleepState::Never { .. } | SleepState::Done => {
+                    unreachable!("begin is called once")
+                }
             };
             clock.global_ns(local_ns)
         };
         if deadline_ns <= now_ns {
             self.state = SleepState::Done;
             return Poll::Ready(());
+        }
+        if deadline_ns == u64::MAX {
+            // Beyond the end of time: no timer, so that a run in which nothing else can happen is seen to be stuck.
+            self.state = SleepState::Never { handle };
+            return self.poll_never();
         }
         let key = handle.core.timers.borrow_mut().insert(deadline_ns, Fire::Wake(cx.waker().clone()));
         handle.note_waiting("a timer");
@@ -222,6 +237,7 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         match &self.state {
             SleepState::Done => Poll::Ready(()),
+            SleepState::Never { .. } => self.poll_never(),
             SleepState::After(_) | SleepState::Until(_) => self.begin(cx),
             SleepState::Waiting { handle, key, deadline_ns } => {
                 if handle.now_ns() < *deadline_ns {

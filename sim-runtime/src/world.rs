@@ -52,6 +52,8 @@ pub struct Options {
     pub limit_ns: u64,
     /// One task polled this often without time moving is a livelock.
     pub polls_at_instant: u32,
+    /// So are this many steps of any tasks and timers without time moving.
+    pub steps_at_instant: u32,
 }
 
 impl Default for Options {
@@ -65,6 +67,7 @@ impl Default for Options {
             panic_ends_run: true,
             limit_ns: u64::MAX,
             polls_at_instant: 10_000_000,
+            steps_at_instant: 50_000_000,
         }
     }
 }
@@ -99,6 +102,8 @@ pub(crate) struct Core {
     pub(crate) nodes: RefCell<Vec<Node>>,
     pub(crate) roles_taken: Cell<u64>,
     pub(crate) current: Cell<Current>,
+    /// Invariants are looking: nothing may be appended.
+    pub(crate) observing: Cell<bool>,
     pub(crate) waiting: Cell<&'static str>,
     pub(crate) draws: Draws,
     fields: Fields,
@@ -409,6 +414,8 @@ pub struct World {
     pub(crate) handle: Handle,
     pub(crate) invariants: Vec<Box<dyn crate::invariant::Invariant>>,
     pub(crate) steps: u64,
+    /// How many steps had been taken when time last moved, and to when.
+    pub(crate) instant: (u64, u64),
 }
 
 impl World {
@@ -432,6 +439,7 @@ impl World {
             nodes: RefCell::new(vec![host]),
             roles_taken: Cell::new(0),
             current: Cell::new(Current::HOST),
+            observing: Cell::new(false),
             waiting: Cell::new(""),
             fields: Fields::new(seed, options.overrides.clone(), draws.clone()),
             draws,
@@ -445,7 +453,7 @@ impl World {
             inbox: Arc::default(),
             options,
         };
-        Self { handle: Handle { core: Rc::new(core) }, invariants: Vec::new(), steps: 0 }
+        Self { handle: Handle { core: Rc::new(core) }, invariants: Vec::new(), steps: 0, instant: (0, 0) }
     }
 
     /// A handle to it.

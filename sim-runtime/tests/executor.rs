@@ -505,3 +505,94 @@ fn a_mutex_is_given_in_order_of_arrival() {
         assert_eq!(*mutex.lock().await, [0, 1, 2]);
     });
 }
+
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("the bomb goes off");
+    }
+}
+
+#[test]
+fn a_panic_in_the_drop_of_a_task_is_a_finding_and_not_the_end_of_the_process() {
+    let mut world = World::new(1, exact());
+    let handle = world.handle();
+    let n1 = handle.add_node("n1", || async {
+        let _bomb = Bomb;
+        std::future::pending::<()>().await;
+    });
+    handle.boot(n1);
+    let h = handle.clone();
+    world.run(async move {
+        sleep(ms(1)).await;
+        h.kill(n1, 1);
+        sleep(ms(1)).await;
+    });
+    let report = world.report();
+    let first = report.findings.first().expect("it is found");
+    assert_eq!(first.category, Category::Crash);
+    assert!(first.evidence.contains("the bomb goes off"), "{}", first.evidence);
+}
+
+#[test]
+fn tasks_that_start_tasks_without_end_in_one_instant_are_a_livelock() {
+    fn go() {
+        drop(spawn(async { go() }));
+    }
+    let mut world = World::new(1, Options { steps_at_instant: 100_000, ..exact() });
+    world.run(async {
+        go();
+        sleep(ms(1)).await;
+    });
+    assert_eq!(world.report().findings.category(), Category::Livelock);
+}
+
+#[test]
+fn a_sleep_beyond_the_end_of_time_never_ends_and_the_run_is_stuck() {
+    let mut world = World::new(1, exact());
+    assert!(world.run(sleep(Duration::MAX)).is_none());
+    assert_eq!(world.report().findings.category(), Category::Stuck);
+}
+
+#[test]
+fn a_sender_that_gives_up_does_not_take_the_wake_of_the_next() {
+    run(async {
+        let (tx, mut rx) = mpsc::bounded(1);
+        tx.send(0).expect("the receiver lives");
+        let other = tx.clone();
+        assert!(timeout(ms(1), tx.send_when_free(1)).await.is_err());
+        let second = spawn(async move { other.send_when_free(2).await });
+        sleep(ms(1)).await;
+        assert_eq!(rx.recv().await, Some(0));
+        assert_eq!(timeout(ms(1), rx.recv()).await, Ok(Some(2)));
+        second.await.expect("it ends").expect("the receiver lives");
+    });
+}
+
+#[test]
+fn notifying_all_waiters_stores_nothing_even_when_one_of_them_goes_away() {
+    run(async {
+        let notify = Notify::new();
+        let mut waiter = Box::pin(notify.notified());
+        assert!(futures::poll!(&mut waiter).is_pending());
+        notify.notify_waiters();
+        drop(waiter);
+        assert!(timeout(ms(1), notify.notified()).await.is_err());
+    });
+}
+
+#[test]
+fn a_world_inside_another_may_wake_the_outer_one() {
+    let mut outer = World::new(1, exact());
+    let got = outer.run(async {
+        let (tx, rx) = oneshot::channel();
+        let waiter = spawn(rx);
+        sleep(ms(1)).await;
+        World::new(2, exact()).run(async move { tx.send(7) });
+        waiter.await
+    });
+    assert_eq!(got, Some(Ok(Ok(7))));
+    assert_eq!(outer.report().findings.category(), Category::Pass);
+}

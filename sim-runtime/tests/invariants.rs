@@ -148,3 +148,38 @@ fn program_randomness_belongs_to_node_and_incarnation() {
     assert_eq!(plain, draws(1, true), "what another node draws does not matter");
     assert_ne!(plain, draws(2, false));
 }
+
+/// Logs, and panics at the third event.
+#[derive(Default)]
+struct Fragile {
+    cursor: Cursor,
+    seen: usize,
+}
+
+impl Invariant for Fragile {
+    fn name(&self) -> &'static str {
+        "fragile"
+    }
+
+    fn observe(&mut self, view: &View<'_>, _found: &mut Findings) {
+        self.seen += view.since("tick", &mut self.cursor).count();
+        tracing::info!(seen = self.seen, "an invariant may log");
+        assert!(self.seen < 3, "three is too many");
+    }
+}
+
+#[test]
+fn an_invariant_may_log_and_one_that_panics_is_the_verdict_by_name() {
+    let mut world = World::new(3, Options::default());
+    world.watch(Fragile::default());
+    world.run(async {
+        for _ in 0..5 {
+            tracing::info!("tick");
+            sleep(Duration::from_millis(1)).await;
+        }
+    });
+    let report = world.report();
+    let first = report.findings.first().expect("a failure");
+    assert_eq!(first.category, Category::Crash);
+    assert!(first.evidence.contains("fragile") && first.evidence.contains("three is too many"));
+}

@@ -1,5 +1,6 @@
 //! `campaign`: many seeds, and what they came to.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,9 +38,12 @@ pub fn run(args: &CampaignArgs, out: &mut Out) -> Result<Status, Unusable> {
     let mut progress = Progress::new(total, args.quiet);
     let started = Instant::now();
     let scenario = Arc::new(args.shape.scenario());
-    let summary = campaign::run(&scenario, args.seeds.iter(args.reverse), &settings, |_, summary| {
+    let mut digests = Vec::new();
+    let summary = campaign::run(&scenario, args.seeds.iter(args.reverse), &settings, |report, summary| {
+        digests.extend(report.filter(|_| total <= DIGESTS_KEPT).map(|report| (report.seed, report.digest())));
         progress.tell(summary);
     });
+    digests.sort_unstable();
     let elapsed = started.elapsed();
     progress.finish();
 
@@ -47,7 +51,7 @@ pub fn run(args: &CampaignArgs, out: &mut Out) -> Result<Status, Unusable> {
     if !args.quiet {
         table::print(args, &summary, elapsed, settings.jobs, out);
     }
-    write_json(file, &as_json(args, &summary, elapsed))?;
+    write_json(file, &as_json(args, &summary, &digests, elapsed))?;
     Ok(status(&summary, args.idle_allowed))
 }
 
@@ -72,8 +76,9 @@ fn print_failures(args: &CampaignArgs, summary: &Summary, out: &mut Out) {
     for run in summary.failures.iter().take(PRINTED) {
         let first = &run.first;
         say!(out, "seed {}: {}: {}: {}", run.seed, first.category, first.property, first.evidence);
-        let others: Vec<_> =
+        let others: BTreeSet<_> =
             run.properties.iter().filter(|p| **p != first.property).map(String::as_str).collect();
+        let others: Vec<_> = others.into_iter().collect();
         if !others.is_empty() {
             say!(out, "  also: {}", others.join(", "));
         }
@@ -85,7 +90,17 @@ fn print_failures(args: &CampaignArgs, summary: &Summary, out: &mut Out) {
     }
 }
 
-fn as_json(args: &CampaignArgs, summary: &Summary, elapsed: Duration) -> serde_json::Value {
+/// In campaigns of up to so many seeds, the JSON has the digest of each, to be compared with `replay`.
+const DIGESTS_KEPT: u64 = 10_000;
+
+fn as_json(
+    args: &CampaignArgs,
+    summary: &Summary,
+    digests: &[(u64, u64)],
+    elapsed: Duration,
+) -> serde_json::Value {
+    let run_digests: serde_json::Map<_, _> =
+        digests.iter().map(|(seed, digest)| (seed.to_string(), json!(format!("{digest:016x}")))).collect();
     let verdicts: serde_json::Map<_, _> =
         Category::ALL.iter().map(|c| (c.name().to_owned(), json!(summary.count(*c)))).collect();
     let failures: Vec<_> = summary
@@ -108,6 +123,7 @@ fn as_json(args: &CampaignArgs, summary: &Summary, elapsed: Duration) -> serde_j
         "runs": summary.runs,
         "digest": format!("{:016x}", summary.digest),
         "seeds_per_second": table::per_second(summary.runs, elapsed),
+        "run_digests": run_digests,
         "interrupted": summary.interrupted,
         "verdicts": verdicts,
         "coverage": summary.coverage,

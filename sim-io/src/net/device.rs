@@ -100,7 +100,7 @@ impl Net {
         self.state.borrow_mut().links.heal(from, to);
     }
 
-    /// Takes all cuts back.
+    /// Takes all cuts back, also those of faults that are under way.
     pub fn heal_all(&self) {
         self.state.borrow_mut().links.heal_all();
     }

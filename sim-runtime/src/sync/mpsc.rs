@@ -119,7 +119,10 @@ impl<T> Sender<T> {
             if !self.is_full() || self.is_closed() {
                 return Poll::Ready(());
             }
-            self.shared.borrow_mut().blocked.push_back(cx.waker().clone());
+            let blocked = &mut self.shared.borrow_mut().blocked;
+            if !blocked.iter().any(|known| known.will_wake(cx.waker())) {
+                blocked.push_back(cx.waker().clone());
+            }
             waits_for("room in a channel");
             Poll::Pending
         })
@@ -166,14 +169,13 @@ impl<T> Receiver<T> {
 
     /// The next value if there is one now.
     pub fn try_recv(&mut self) -> Option<T> {
-        let (value, waker) = {
+        let (value, blocked) = {
             let mut shared = self.shared.borrow_mut();
             let value = shared.queue.pop_front()?;
-            (value, shared.blocked.pop_front())
+            (value, std::mem::take(&mut shared.blocked))
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        // All of them: the one that has waited longest may have given up since.
+        blocked.into_iter().for_each(Waker::wake);
         Some(value)
     }
 

@@ -20,8 +20,17 @@ struct Shared {
 #[derive(Debug)]
 struct Ticket {
     number: u64,
-    notified: bool,
+    told: Told,
     waker: Waker,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Told {
+    NotYet,
+    /// As the one: passed on if its owner goes away.
+    One,
+    /// With all others.
+    All,
 }
 
 /// Wakes tasks. Clones share the state.
@@ -40,9 +49,9 @@ impl Notify {
     pub fn notify_one(&self) {
         let waker = {
             let mut shared = self.shared.borrow_mut();
-            match shared.waiting.iter_mut().find(|ticket| !ticket.notified) {
+            match shared.waiting.iter_mut().find(|ticket| ticket.told == Told::NotYet) {
                 Some(ticket) => {
-                    ticket.notified = true;
+                    ticket.told = Told::One;
                     Some(ticket.waker.clone())
                 }
                 None => {
@@ -60,10 +69,10 @@ impl Notify {
     pub fn notify_waiters(&self) {
         let wakers: Vec<Waker> = {
             let mut shared = self.shared.borrow_mut();
-            let unnotified = shared.waiting.iter_mut().filter(|ticket| !ticket.notified);
+            let unnotified = shared.waiting.iter_mut().filter(|ticket| ticket.told == Told::NotYet);
             unnotified
                 .map(|ticket| {
-                    ticket.notified = true;
+                    ticket.told = Told::All;
                     ticket.waker.clone()
                 })
                 .collect()
@@ -107,14 +116,14 @@ impl Future for Notified {
                 }
                 let number = shared.tickets;
                 shared.tickets += 1;
-                shared.waiting.push_back(Ticket { number, notified: false, waker: cx.waker().clone() });
+                shared.waiting.push_back(Ticket { number, told: Told::NotYet, waker: cx.waker().clone() });
                 *state = State::Waiting(number);
             }
             State::Waiting(number) => {
                 let at = shared.waiting.iter().position(|ticket| ticket.number == number);
                 let at = at.expect("a ticket stays until its owner takes it out");
                 let ticket = &mut shared.waiting[at];
-                if ticket.notified {
+                if ticket.told != Told::NotYet {
                     let ticket = shared.waiting.remove(at);
                     *state = State::Done;
                     drop(shared);
@@ -140,7 +149,7 @@ impl Drop for Notified {
             let at = shared.waiting.iter().position(|ticket| ticket.number == number);
             at.and_then(|at| shared.waiting.remove(at))
         };
-        if ticket.is_some_and(|ticket| ticket.notified) {
+        if ticket.is_some_and(|ticket| ticket.told == Told::One) {
             self.notify.notify_one();
         }
     }

@@ -10,7 +10,8 @@
 //! | [`mod@task`] | a task's identity, `spawn`, `JoinHandle` |
 //! | [`schedule`] | which ready task runs next |
 //! | [`executor`] | the loop: poll, fire, observe |
-//! | [`node`] | boot, kill, power off, restart, pause; incarnations |
+//! | [`node`] | nodes, incarnations, what outlives what |
+//! | `lifecycle` | boot, kill, power off, restart, pause, as calls |
 //! | [`device`] | what sockets and disks are to the runtime |
 //! | [`world`] | the owner of one run, and the handle that everyone else holds |
 //! | [`sync`] | channels, oneshot, notify, watch, mutex, race |
@@ -32,6 +33,7 @@ pub mod task;
 pub mod schedule;
 pub mod executor;
 pub mod node;
+mod lifecycle;
 pub mod device;
 pub mod world;
 mod context;

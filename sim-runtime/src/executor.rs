@@ -101,7 +101,7 @@ impl World {
             handle.spawn_on(Owner::HOST, "main", 0, async move { done.set(Some(main.await)) })
         };
         let progress = campaign::progress();
-        // Tasks catch their own panics; this one is for drops of futures, devices and invariants.
+        // Tasks, their drops and invariants catch their own panics; this one is for devices.
         let ran = catch_unwind(AssertUnwindSafe(|| {
             while !main.is_finished() && !core.ended.get() {
                 match self.step() {

@@ -8,7 +8,7 @@ use raft_async::trace::{
     HardStateWritten, LogSummary, LogTruncated, ReadServed, Recovered, VoteAnswered, VoteAsked, VoteCounted,
 };
 use sim_io::records::{DirSynced, FileResized, FsyncDone, NameChanged};
-use sim_runtime::trace::{NodeDown, NodeUp, Payload, Record};
+use sim_runtime::trace::{Kind, NodeDown, NodeUp, Payload, Record};
 
 use crate::records::{Acknowledged, Applied, Executed, Healed, Invoked, Quiesced, Settled, Unknown};
 
@@ -20,11 +20,11 @@ macro_rules! events {
         pub enum Event { $($variant($variant)),* }
 
         impl Event {
-            /// Whether any oracle listens to `record`.
+            /// Whether any oracle listens to records of that kind.
             #[inline]
-            pub fn is_in(record: &Record) -> bool {
+            pub fn is_kind(kind: Kind) -> bool {
                 $(const $variant: u16 = <$variant as Payload>::KIND.0;)*
-                matches!(record.kind.0, $($variant)|*)
+                matches!(kind.0, $($variant)|*)
             }
 
             /// What `record` says; `None` for what no oracle listens to.

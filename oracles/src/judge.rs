@@ -17,7 +17,7 @@ use linearizability::Verdict;
 use raft_async::trace::{AppendAnswered, EntryAppended, RoleKind};
 use sim_runtime::NodeId;
 use sim_runtime::invariant::{Invariant, View};
-use sim_runtime::trace::{Down, NodeDown, Record};
+use sim_runtime::trace::{Down, Kind, NodeDown, Record};
 use sim_runtime::verdict::{Category, Findings};
 
 use crate::clients::Recorder;
@@ -145,6 +145,10 @@ impl Invariant for Judge {
         "raft"
     }
 
+    fn concerns(&self, kind: Kind) -> bool {
+        Event::is_kind(kind)
+    }
+
     fn observe(&mut self, view: &View<'_>, found: &mut Findings) {
         self.bench.step(view.fresh(), &DiskTruth::new(view, &self.dir, &self.decoded), found);
     }
@@ -158,7 +162,7 @@ impl Bench {
     fn step(&mut self, records: &[Record], truth: &impl Truth, found: &mut Findings) {
         let mut report = Report::new(found, self.off);
         for record in records {
-            if Event::is_in(record) {
+            if Event::is_kind(record.kind) {
                 self.hear(record, truth, &mut report);
             }
         }

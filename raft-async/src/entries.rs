@@ -23,6 +23,9 @@ struct Digests {
     log: u64,
 }
 
+/// How many entries are expected after a log has been read.
+const ROOM_TO_GROW: usize = 256;
+
 impl Entries {
     /// The position of the last entry, with its term.
     pub fn last(&self) -> LastEntry {
@@ -110,7 +113,8 @@ impl Entries {
 impl FromIterator<Entry> for Entries {
     fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Self {
         let entries = entries.into_iter();
-        let expected = entries.size_hint().0;
+        // A log that is read at boot goes on growing: room for that spares it the move.
+        let expected = entries.size_hint().0 + ROOM_TO_GROW;
         let mut log = Self { entries: Vec::with_capacity(expected), digests: Vec::with_capacity(expected) };
         for entry in entries {
             log.append(entry);

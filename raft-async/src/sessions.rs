@@ -26,8 +26,8 @@ pub struct Sessions<M> {
 struct Session {
     /// Everything below is finished for the client.
     ack_below: Sequence,
-    /// What was carried out at or above that, with the replies.
-    replies: BTreeMap<Sequence, OpReply>,
+    /// What was carried out at or above that, with the replies; few, in the order of their numbers.
+    replies: Vec<(Sequence, OpReply)>,
 }
 
 impl Session {
@@ -35,7 +35,8 @@ impl Session {
     fn acknowledge(&mut self, below: Sequence) {
         if below > self.ack_below {
             self.ack_below = below;
-            self.replies = self.replies.split_off(&below);
+            let finished = self.replies.partition_point(|(sequence, _)| *sequence < below);
+            self.replies.drain(..finished);
         }
     }
 
@@ -44,11 +45,20 @@ impl Session {
         if sequence < self.ack_below {
             return Some(OpReply::Forgotten);
         }
-        let reply = self.replies.get(&sequence)?;
-        if planted.has(Mutant::DedupWrongReply) {
-            return self.replies.values().next_back().cloned();
+        let at = self.place(sequence).ok()?;
+        let at = if planted.has(Mutant::DedupWrongReply) { self.replies.len() - 1 } else { at };
+        Some(self.replies[at].1.clone())
+    }
+
+    fn keep(&mut self, sequence: Sequence, reply: OpReply) {
+        match self.place(sequence) {
+            Ok(at) => self.replies[at].1 = reply,
+            Err(at) => self.replies.insert(at, (sequence, reply)),
         }
-        Some(reply.clone())
+    }
+
+    fn place(&self, sequence: Sequence) -> Result<usize, usize> {
+        self.replies.binary_search_by_key(&sequence, |(known, _)| *known)
     }
 }
 
@@ -67,13 +77,6 @@ impl<M> Sessions<M> {
     pub fn cached_replies(&self) -> usize {
         self.sessions.values().map(|session| session.replies.len()).sum()
     }
-
-    fn session(&mut self, id: SessionId) -> &mut Session {
-        if self.planted.has(Mutant::DedupOneSlot) {
-            self.sessions.retain(|&other, _| other == id);
-        }
-        self.sessions.entry(id).or_default()
-    }
 }
 
 impl<M: Machine> StateMachine for Sessions<M> {
@@ -85,7 +88,10 @@ impl<M: Machine> StateMachine for Sessions<M> {
             return Some(self.machine.execute(origin, &op));
         }
 
-        let session = self.session(id);
+        if planted.has(Mutant::DedupOneSlot) {
+            self.sessions.retain(|&other, _| other == id);
+        }
+        let session = self.sessions.entry(id).or_default();
         session.acknowledge(ack_below);
         if let Some(reply) = session.recall(sequence, planted)
             && !planted.has(Mutant::DedupAtPropose)
@@ -93,7 +99,7 @@ impl<M: Machine> StateMachine for Sessions<M> {
             return Some(reply);
         }
         let reply = self.machine.execute(origin, &op);
-        self.session(id).replies.insert(sequence, reply.clone());
+        session.keep(sequence, reply.clone());
         Some(reply)
     }
 

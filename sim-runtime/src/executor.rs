@@ -170,7 +170,7 @@ impl World {
         if !core.reap.borrow().is_empty() {
             self.handle.drop_reaped();
         }
-        if core.trace.borrow().has_fresh() {
+        if core.trace.borrow().wants_look() {
             self.observe();
         }
         Step::Ran

@@ -10,7 +10,7 @@
 use crate::device::Device;
 use crate::event::{Event, Events};
 use crate::node::{NodeId, Owner};
-use crate::trace::{Record, Trace};
+use crate::trace::{Kind, Record, Trace};
 use crate::verdict::Findings;
 use crate::world::Handle;
 use std::rc::Rc;
@@ -19,6 +19,14 @@ use std::rc::Rc;
 pub trait Invariant {
     /// Its name in reports.
     fn name(&self) -> &'static str;
+
+    /// Whether it looks at records of this kind. Steps that leave none which any invariant looks at are not shown
+    /// to anybody by themselves: their records come with those of the next step that is. Asked once for each kind
+    /// below [`crate::trace::OPEN_KINDS`], when the invariant is registered; kinds from there on are always of concern.
+    fn concerns(&self, kind: Kind) -> bool {
+        let _ = kind;
+        true
+    }
 
     /// Looks at what is new: [`View::fresh`], [`View::since`].
     fn observe(&mut self, view: &View<'_>, found: &mut Findings);
@@ -45,7 +53,8 @@ impl<'a> View<'a> {
         Self { handle, trace, events }
     }
 
-    /// The records that the last step left.
+    /// The records that are new since the last look: those of the last step, and of earlier ones that concerned
+    /// nobody.
     #[inline]
     pub fn fresh(&self) -> &'a [Record] {
         self.trace.fresh().1

@@ -56,13 +56,22 @@ pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
         right = fold(c ^ HASH[2] ^ right, d ^ HASH[3]).wrapping_add(right.rotate_left(29));
     }
     if !rest.is_empty() {
-        let mut padded = [0; 32];
-        padded[..rest.len()].copy_from_slice(rest);
+        // The last 32 bytes, some of them for the second time; the length tells such inputs apart.
+        let padded = match bytes.last_chunk() {
+            Some(block) => *block,
+            None => padded(rest),
+        };
         let [a, b, c, d] = words(&padded);
         left = fold(a ^ HASH[0] ^ left, b ^ HASH[1]).wrapping_add(left.rotate_left(23));
         right = fold(c ^ HASH[2] ^ right, d ^ HASH[3]).wrapping_add(right.rotate_left(29));
     }
     mix(left, right)
+}
+
+fn padded(bytes: &[u8]) -> [u8; 32] {
+    let mut block = [0; 32];
+    block[..bytes.len()].copy_from_slice(bytes);
+    block
 }
 
 #[inline]

@@ -6,8 +6,8 @@
 //!
 //!   wake ──rank──► Ready (heap) ──highest──► executor
 //!
-//! Invariants: a rank is taken when the task becomes ready, and time does not move while any is ready, so all
-//! ranks that compete belong to one bucket; equal ranks are first come, first served.
+//! Invariants: a rank is taken when the task becomes ready or when it gets a competitor, and time does not move while
+//! any is ready, so all ranks that compete belong to one bucket; equal ranks are first come, first served.
 //! Not here: holding wakes back (`world.rs`), without which two tasks are almost never ready at once.
 
 use std::cmp::Ordering;
@@ -61,8 +61,14 @@ impl Ranking {
         }
     }
 
+    /// Whether a rank depends on nothing but the task and the bucket, so that it may be asked for later or never.
     #[inline]
-    pub(crate) fn rank(&mut self, task: TaskInfo, now_ns: u64) -> u64 {
+    fn is_pure(&self) -> bool {
+        !matches!(self, Self::Custom(_))
+    }
+
+    #[inline]
+    fn rank(&mut self, task: TaskInfo, now_ns: u64) -> u64 {
         match self {
             Self::Field(seed) => mix(mix(*seed, task.identity), now_ns / BUCKET_NS),
             Self::Fifo => 0,
@@ -98,24 +104,46 @@ impl Ord for Entry {
 /// The tasks that can run now.
 #[derive(Default)]
 pub(crate) struct Ready {
+    /// The only one, as is nearly always the case: it needs no rank.
+    alone: Option<Runnable<Meta>>,
+    /// All of them, when they are several.
     heap: BinaryHeap<Entry>,
     pushed: u64,
 }
 
 impl Ready {
+    /// Adds a task that became ready at `now_ns`.
     #[inline]
-    pub(crate) fn push(&mut self, rank: u64, runnable: Runnable<Meta>) {
-        self.heap.push(Entry { rank, order: self.pushed, runnable });
-        self.pushed += 1;
+    pub(crate) fn push(&mut self, runnable: Runnable<Meta>, ranking: &mut Ranking, now_ns: u64) {
+        if self.alone.is_none() && self.heap.is_empty() && ranking.is_pure() {
+            self.alone = Some(runnable);
+        } else {
+            self.compete(runnable, ranking, now_ns);
+        }
+    }
+
+    fn compete(&mut self, runnable: Runnable<Meta>, ranking: &mut Ranking, now_ns: u64) {
+        for runnable in self.alone.take().into_iter().chain([runnable]) {
+            let Meta { identity, owner, .. } = *runnable.metadata();
+            let rank = ranking.rank(TaskInfo { identity, owner }, now_ns);
+            self.heap.push(Entry { rank, order: self.pushed, runnable });
+            self.pushed += 1;
+        }
     }
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Runnable<Meta>> {
+        if self.alone.is_some() {
+            return self.alone.take();
+        }
         self.heap.pop().map(|entry| entry.runnable)
     }
 
     /// Takes out what `owner` has here, in order of waking.
     pub(crate) fn extract(&mut self, mut taken: impl FnMut(&Meta) -> bool) -> Vec<Runnable<Meta>> {
+        if let Some(alone) = self.alone.take_if(|runnable| taken(runnable.metadata())) {
+            return vec![alone];
+        }
         if !self.heap.iter().any(|entry| taken(entry.runnable.metadata())) {
             return Vec::new();
         }

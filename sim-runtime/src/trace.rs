@@ -15,9 +15,12 @@ use crate::node::{NodeId, Owner};
 use crate::rng::{fold, mix};
 
 /// What a record is about. Ranges are owned by crates: 0-99 this one, 100-199 sim-io, 200-299 raft-async,
-/// 300-399 oracles and harness, from 1000 on any other program.
+/// 300-399 oracles and harness, from [`OPEN_KINDS`] on any other program.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Kind(pub u16);
+
+/// From here on kinds belong to programs, and every invariant is taken to look at them.
+pub const OPEN_KINDS: u16 = 1_000;
 
 /// One thing that happened.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -188,6 +191,21 @@ payload!(EventCaptured = 7, |p| (0, [p.ordinal, p.digest, 0, 0, 0]), |_aux, w| E
 /// Records that stay readable when a run does not keep all of them.
 const RECENT: usize = 64;
 
+/// The kinds that invariants look at.
+#[derive(Debug, Default)]
+struct Interests([u64; (OPEN_KINDS as usize).div_ceil(64)]);
+
+impl Interests {
+    fn add(&mut self, kind: u16) {
+        self.0[usize::from(kind) / 64] |= 1 << (kind % 64);
+    }
+
+    #[inline]
+    fn has(&self, kind: u16) -> bool {
+        self.0.get(usize::from(kind) / 64).is_none_or(|word| word >> (kind % 64) & 1 == 1)
+    }
+}
+
 /// The records of one run.
 #[derive(Debug)]
 pub(crate) struct Trace {
@@ -196,19 +214,32 @@ pub(crate) struct Trace {
     base: u64,
     /// How many of all records the invariants have seen.
     seen: u64,
+    interests: Interests,
+    /// A record that concerns an invariant has come, or so many that it is time to let go of some.
+    wants_look: bool,
     keep: bool,
     digest: u64,
 }
 
 impl Trace {
     pub(crate) fn new(keep: bool) -> Self {
-        Self { records: Vec::with_capacity(8 * RECENT), base: 0, seen: 0, keep, digest: 0 }
+        let records = Vec::with_capacity(8 * RECENT);
+        Self { records, base: 0, seen: 0, interests: Interests::default(), wants_look: false, keep, digest: 0 }
     }
 
     #[inline]
     pub(crate) fn push(&mut self, record: Record) {
         self.digest = record.digest(self.digest);
+        self.wants_look |= self.interests.has(record.kind.0);
         self.records.push(record);
+        if self.records.len() == self.records.capacity() {
+            self.wants_look = true;
+        }
+    }
+
+    /// From now on records of these kinds are looked at after the step that leaves them.
+    pub(crate) fn look_at(&mut self, concerns: impl Fn(Kind) -> bool) {
+        (0..OPEN_KINDS).filter(|kind| concerns(Kind(*kind))).for_each(|kind| self.interests.add(kind));
     }
 
     /// How many records there have been.
@@ -217,9 +248,14 @@ impl Trace {
         self.base + self.records.len() as u64
     }
 
-    #[inline]
     pub(crate) fn has_fresh(&self) -> bool {
         self.len() > self.seen
+    }
+
+    /// Whether invariants are to look now.
+    #[inline]
+    pub(crate) fn wants_look(&self) -> bool {
+        self.wants_look
     }
 
     /// The records that no invariant has seen, with the ordinal of the first.
@@ -230,6 +266,7 @@ impl Trace {
     /// Marks all records up to ordinal `upto` as seen and forgets the distant past.
     pub(crate) fn mark_seen(&mut self, upto: u64) {
         self.seen = upto;
+        self.wants_look = false;
         let done = (self.seen - self.base) as usize;
         if !self.keep && done >= 4 * RECENT {
             self.records.drain(..done - RECENT);

@@ -27,7 +27,7 @@ use crate::executor::Inbox;
 use crate::node::{Node, NodeId, Owner};
 use crate::probe::Windows;
 use crate::rng::{BUCKET_NS, Draws, Field, Fields, Override, Sample, Stream, hash_name, mix};
-use crate::schedule::{Ranking, Ready, Schedule, Scheduler, TaskInfo};
+use crate::schedule::{Ranking, Ready, Schedule, Scheduler};
 use crate::task::{Meta, TaskEntry};
 use crate::timer::{Fire, TimerKey, Timers};
 use crate::trace::{Payload, Record, Trace};
@@ -146,10 +146,7 @@ impl Core {
 
     #[inline]
     pub(crate) fn queue(&self, runnable: Runnable<Meta>, now_ns: u64) {
-        let meta = runnable.metadata();
-        let info = TaskInfo { identity: meta.identity, owner: meta.owner };
-        let rank = self.ranking.borrow_mut().rank(info, now_ns);
-        self.ready.borrow_mut().push(rank, runnable);
+        self.ready.borrow_mut().push(runnable, &mut self.ranking.borrow_mut(), now_ns);
     }
 
     #[inline]
@@ -463,6 +460,7 @@ impl World {
 
     /// Has `invariant` look at the trace after every step.
     pub fn watch(&mut self, invariant: impl crate::invariant::Invariant + 'static) {
+        self.handle.core.trace.borrow_mut().look_at(|kind| invariant.concerns(kind));
         self.invariants.push(Box::new(invariant));
     }
 

@@ -9,7 +9,7 @@ use oracles::records::Applied;
 use raft_async::trace::{Became, CommitAdvanced, EntryWritten, RoleKind};
 use sim_runtime::NodeId;
 use sim_runtime::invariant::{Invariant, View};
-use sim_runtime::trace::{NodeDown, NodeUp, Payload, Record};
+use sim_runtime::trace::{Kind, NodeDown, NodeUp, Payload, Record};
 use sim_runtime::verdict::Findings;
 
 /// How far the cluster has come.
@@ -85,6 +85,18 @@ impl Census {
 impl Invariant for Census {
     fn name(&self) -> &'static str {
         "census"
+    }
+
+    fn concerns(&self, kind: Kind) -> bool {
+        const KINDS: [Kind; 6] = [
+            Became::KIND,
+            CommitAdvanced::KIND,
+            Applied::KIND,
+            EntryWritten::KIND,
+            NodeUp::KIND,
+            NodeDown::KIND,
+        ];
+        KINDS.contains(&kind)
     }
 
     fn observe(&mut self, view: &View<'_>, _found: &mut Findings) {

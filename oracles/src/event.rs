@@ -28,7 +28,7 @@ macro_rules! events {
             }
 
             /// What `record` says; `None` for what no oracle listens to.
-            #[inline]
+            #[inline(always)]
             pub fn of(record: &Record) -> Option<Self> {
                 $(const $variant: u16 = <$variant as Payload>::KIND.0;)*
                 match record.kind.0 {

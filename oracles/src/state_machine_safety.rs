@@ -28,7 +28,7 @@ impl StateMachineSafety {
         if self.first.len() <= index {
             self.first.resize(index + 1, None);
         }
-        let first = *self.first[index].get_or_insert(First { applied: *applied, by });
+        let first = self.first[index].get_or_insert_with(|| First { applied: *applied, by });
         let entry = |a: &Applied| (a.term, a.digest);
         if entry(&first.applied) != entry(applied) {
             let shape = "different entries are applied at one index";

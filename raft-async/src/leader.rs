@@ -2,11 +2,11 @@
 //!
 //!   client ──command──► log ──► own disk ───────────┐
 //!                        │                          ├──► majority durable ──► commit ──► applier ──► client
-//!                        └────► replicators ──acks──┘
+//!                        └────► replicator ──acks───┘
 //!
 //! The leader writes to its own disk while it replicates, and counts itself like any other: for what is synced.
 //!
-//! Invariants: everything here speaks of one term; votes, replicators and waiting reads go with it.
+//! Invariants: everything here speaks of one term; votes, the replicator and waiting reads go with it.
 
 use crate::applier::Pending;
 use crate::follower::refuse_old_leader;
@@ -17,7 +17,7 @@ use crate::node::{Node, Role};
 use crate::planted;
 use crate::progress::Progress;
 use crate::reads::{Read, Reads};
-use crate::replicator::Replicators;
+use crate::replicator::Replicator;
 use crate::rules;
 use crate::trace::RoleKind;
 use crate::transport::Inbox;
@@ -33,20 +33,20 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// One leadership, shared with its replicators.
+/// One leadership, shared with its replicator.
 pub(crate) struct Leadership {
     pub(crate) term: Cell<Term>,
     pub(crate) followers: Vec<Follower>,
     /// The latest read round.
     pub(crate) round: Cell<u64>,
+    /// Tells the replicator that there may be something to send.
+    pub(crate) replicate: Notify,
 }
 
-/// One follower, as its leader and its replicator see it.
+/// One follower, as its leader and the replicator see it.
 pub(crate) struct Follower {
     pub(crate) id: ServerId,
     pub(crate) progress: RefCell<Progress>,
-    /// Tells the replicator that there may be something to send.
-    pub(crate) wake: Notify,
     pub(crate) heard: Cell<Instant>,
 }
 
@@ -65,7 +65,7 @@ struct Leader<'a> {
     node: &'a Rc<Node>,
     leadership: Rc<Leadership>,
     reads: Reads,
-    _replicators: Replicators,
+    _replicator: Replicator,
     /// Scratch for taking majorities.
     matched: Vec<Index>,
     rounds: Vec<u64>,
@@ -79,21 +79,21 @@ impl<'a> Leader<'a> {
         let followers = node.others.iter().map(|&id| Follower {
             id,
             progress: RefCell::new(Progress::new(last)),
-            wake: Notify::new(),
             heard: Cell::new(Instant::now()),
         });
         let leadership = Rc::new(Leadership {
             term: Cell::new(node.term()),
             followers: followers.collect(),
             round: Cell::new(0),
+            replicate: Notify::new(),
         });
         node.log.append(Entry { term: node.term(), command: Command::Noop });
-        let replicators = Replicators::start(node, &leadership);
+        let replicator = Replicator::start(node, &leadership);
         Self {
             node,
             leadership,
             reads: Reads::default(),
-            _replicators: replicators,
+            _replicator: replicator,
             matched: Vec::new(),
             rounds: Vec::new(),
         }
@@ -167,7 +167,7 @@ impl<'a> Leader<'a> {
             self.node.log.append(Entry { term: self.term(), command })
         };
         self.node.answers.expect(Pending { index, term: self.term(), request, client });
-        self.wake_replicators();
+        self.leadership.replicate.notify_one();
     }
 
     fn take_read(&mut self, read: Read) {
@@ -179,7 +179,7 @@ impl<'a> Leader<'a> {
         if self.may_take_read_index() {
             self.reads.begin(read, node.commit(), &self.leadership.round);
             self.confirm_reads();
-            self.wake_replicators();
+            self.leadership.replicate.notify_one();
         } else {
             self.reads.postpone(read);
         }
@@ -216,7 +216,7 @@ impl<'a> Leader<'a> {
             self.confirm_reads();
         }
         if refused || more {
-            follower.wake.notify_one();
+            leadership.replicate.notify_one();
         }
     }
 
@@ -249,7 +249,7 @@ impl<'a> Leader<'a> {
         if self.reads.are_postponed() && self.may_take_read_index() {
             self.reads.begin_postponed(self.node.commit(), &self.leadership.round);
             self.confirm_reads();
-            self.wake_replicators();
+            self.leadership.replicate.notify_one();
         }
     }
 
@@ -261,13 +261,7 @@ impl<'a> Leader<'a> {
         let confirmed = rules::confirmed_round(&mut self.rounds, self.node.planted());
         let began_another = self.reads.confirmed(self.node, self.term(), confirmed, &leadership.round);
         if began_another {
-            self.wake_replicators();
-        }
-    }
-
-    fn wake_replicators(&self) {
-        for follower in &self.leadership.followers {
-            follower.wake.notify_one();
+            self.leadership.replicate.notify_one();
         }
     }
 

@@ -1,8 +1,10 @@
-//! The replicator: one task a follower, which keeps the follower's log equal to the leader's (§5.3).
+//! The replicator: one task a leadership, which keeps each follower's log equal to the leader's (§5.3).
 //!
-//! It sends whatever may be sent, then waits until there may be more, or it is time: for a heartbeat, or to send
-//! again what was not acknowledged. A heartbeat is due only where nothing else was sent; sending again backs off,
-//! and starts over with the first sign of life.
+//! It sends each follower whatever may be sent, then waits until there may be more, or it is time: for a heartbeat,
+//! or to send again what was not acknowledged. A heartbeat is due only where nothing else was sent; sending again
+//! backs off, and starts over with the first sign of life.
+//!
+//! One task and not one a follower: nearly always the same command makes it go to all of them at once.
 //!
 //! Not here: what may be sent (`progress.rs`), acknowledgements (`leader.rs`).
 
@@ -21,34 +23,50 @@ use std::time::Duration;
 /// How often the pause before sending again is doubled at most.
 const MAX_BACKOFF: u32 = 4;
 
-/// The replication tasks of one leadership. They end with it.
-pub(crate) struct Replicators {
-    tasks: Vec<JoinHandle<()>>,
-    outlive: bool,
+/// The replication of one leadership. It ends with it.
+pub(crate) struct Replicator {
+    task: JoinHandle<()>,
+    outlives: bool,
 }
 
-impl Replicators {
+impl Replicator {
     pub(crate) fn start(node: &Rc<Node>, leadership: &Rc<Leadership>) -> Self {
-        let tasks = (0..leadership.followers.len()).map(|i| {
-            let (node, leadership) = (node.clone(), leadership.clone());
-            let key = leadership.followers[i].id.0;
-            task("replicator").key(key.into()).spawn(async move {
-                replicate(&node, &leadership, &leadership.followers[i]).await;
-            })
-        });
-        Self { tasks: tasks.collect(), outlive: node.planted().has(Mutant::ReplicatorOutlivesLeader) }
+        let outlives = node.planted().has(Mutant::ReplicatorOutlivesLeader);
+        let (node, leadership) = (node.clone(), leadership.clone());
+        let task = task("replicator").spawn(async move { replicate(&node, &leadership).await });
+        Self { task, outlives }
     }
 }
 
-impl Drop for Replicators {
+impl Drop for Replicator {
     fn drop(&mut self) {
-        if !self.outlive {
-            self.tasks.iter().for_each(JoinHandle::abort);
+        if !self.outlives {
+            self.task.abort();
         }
     }
 }
 
-/// What a replicator remembers of its own sending.
+/// Replicates for ever: the leadership aborts it.
+async fn replicate(node: &Node, leadership: &Leadership) {
+    let followers = leadership.followers.iter();
+    let mut senders: Vec<_> = followers.map(|follower| Sender::new(node, leadership, follower)).collect();
+    let mut alarm = Alarm::at(Instant::now());
+    let mut woken = leadership.replicate.notified();
+    loop {
+        let now = Instant::now();
+        senders.iter_mut().for_each(|sender| sender.send_what_is_due(now));
+        match senders.iter().map(Sender::next_deadline).min() {
+            Some(deadline) => alarm.move_to(deadline),
+            None => return,
+        }
+        select! {
+            () = &mut woken => woken = leadership.replicate.notified(),
+            () = alarm.rung() => {},
+        }
+    }
+}
+
+/// What the replicator remembers of its sending to one follower.
 struct Sender<'a> {
     node: &'a Node,
     leadership: &'a Leadership,
@@ -63,34 +81,22 @@ struct Sender<'a> {
     round_sent: u64,
 }
 
-/// Replicates to one follower, for ever: the leadership aborts it.
-pub(crate) async fn replicate(node: &Node, leadership: &Leadership, follower: &Follower) {
-    let now = Instant::now();
-    let mut sender = Sender {
-        node,
-        leadership,
-        follower,
-        sent: now,
-        patience_from: now,
-        backoff: 0,
-        matched_then: Index::ZERO,
-        round_sent: 0,
-    };
-    let mut alarm = Alarm::at(now);
-    let mut woken = follower.wake.notified();
-    loop {
-        sender.send_what_is_due();
-        alarm.move_to(sender.next_deadline());
-        select! {
-            () = &mut woken => woken = follower.wake.notified(),
-            () = alarm.rung() => {},
+impl<'a> Sender<'a> {
+    fn new(node: &'a Node, leadership: &'a Leadership, follower: &'a Follower) -> Self {
+        let now = Instant::now();
+        Self {
+            node,
+            leadership,
+            follower,
+            sent: now,
+            patience_from: now,
+            backoff: 0,
+            matched_then: Index::ZERO,
+            round_sent: 0,
         }
     }
-}
 
-impl Sender<'_> {
-    fn send_what_is_due(&mut self) {
-        let now = Instant::now();
+    fn send_what_is_due(&mut self, now: Instant) {
         self.note_progress(now);
         if self.is_waiting() && now >= self.resend_at() {
             self.follower.progress.borrow_mut().rewind();

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use async_task::Runnable;
 
-use crate::executor::Inbox;
 use crate::task::Meta;
 use crate::world::{Core, Handle};
 
@@ -56,17 +55,18 @@ pub(crate) fn with<R>(f: impl FnOnce(&Handle) -> R) -> Option<R> {
 
 /// A task woke: it goes to its world's queue at once, or to its inbox when woken from elsewhere.
 #[inline]
-pub(crate) fn schedule(inbox: &Arc<Inbox>, runnable: Runnable<Meta>) {
+pub(crate) fn schedule(runnable: Runnable<Meta>) {
     let mut runnable = Some(runnable);
     let _ = CURRENT.try_with(|slot| {
         if let Some(handle) = &*slot.borrow()
-            && Arc::ptr_eq(handle.core.inbox(), inbox)
-            && let Some(runnable) = runnable.take()
+            && let Some(runnable) =
+                runnable.take_if(|runnable| Arc::ptr_eq(handle.core.inbox(), &runnable.metadata().inbox))
         {
             handle.core.schedule(runnable);
         }
     });
     if let Some(runnable) = runnable {
+        let inbox = runnable.metadata().inbox.clone();
         inbox.push(runnable);
     }
 }

@@ -19,7 +19,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 use std::thread::{self, ThreadId};
 
 use async_task::Runnable;
@@ -431,11 +431,6 @@ impl Handle {
         for runnable in runnables {
             self.core.queue(runnable, now_ns);
         }
-    }
-
-    pub(crate) fn schedule_fn(&self) -> impl Fn(Runnable<Meta>) + Send + Sync + 'static {
-        let inbox: Arc<Inbox> = self.core.inbox().clone();
-        move |runnable| context::schedule(&inbox, runnable)
     }
 
     pub(crate) fn schedule(&self, runnable: Runnable<Meta>) {

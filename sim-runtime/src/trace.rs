@@ -60,8 +60,9 @@ impl Record {
     fn digest(&self, seed: u64) -> u64 {
         const K: [u64; 4] =
             [0xA076_1D64_78BD_642F, 0xE703_7ED1_A0B4_28DB, 0x8EBC_6AF0_9C88_C6E3, 0x5899_65CC_7537_4CC3];
-        let who = u64::from(self.node.0) << 48 | u64::from(self.kind.0) << 32 | u64::from(self.task);
-        let rest = u64::from(self.incarnation) << 32 | u64::from(self.aux);
+        // As they lie in memory, so that each of the two is one load.
+        let who = u64::from(self.node.0) | u64::from(self.kind.0) << 16 | u64::from(self.task) << 32;
+        let rest = u64::from(self.incarnation) | u64::from(self.aux) << 32;
         let a = fold(self.time_ns ^ K[0] ^ seed, who ^ K[1]);
         let b = fold(rest ^ K[2], self.words[0] ^ K[3]);
         let c = fold(self.words[1] ^ K[1], self.words[2] ^ K[2]);

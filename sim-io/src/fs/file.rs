@@ -81,6 +81,13 @@ impl Open {
         Self { process, id, modes, cursor: Cell::new(0), power_losses }
     }
 
+    /// The whole file as it is now.
+    pub(super) fn read_all(&self) -> io::Result<Vec<u8>> {
+        self.process.act(self.id, |state| {
+            Ok(state.disk(self.process.owner.node).content_mut(self.id).visible().to_vec())
+        })
+    }
+
     pub(super) fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         self.process.act(self.id, |state| {
             if !self.modes.reads {

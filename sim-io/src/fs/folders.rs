@@ -258,11 +258,7 @@ pub async fn exists(path: impl AsRef<Path>) -> io::Result<bool> {
 /// # Errors
 /// See [`OpenOptions::open`](super::OpenOptions::open) and [`File::read_at`].
 pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
-    let file = File::open(path).await?;
-    let len = file.len().await?;
-    let mut bytes = vec![0; usize::try_from(len).expect("a file fits in memory")];
-    file.read_exact_at(&mut bytes, 0).await?;
-    Ok(bytes)
+    File::open(path).await?.simulated().read_all()
 }
 
 /// Creates a file, or cuts it to nothing, and writes `bytes`. Nothing is synced.

@@ -21,7 +21,8 @@ struct Shared {
 struct Ticket {
     number: u64,
     told: Told,
-    waker: Waker,
+    /// Taken when it is told.
+    waker: Option<Waker>,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -31,6 +32,22 @@ enum Told {
     One,
     /// With all others.
     All,
+}
+
+impl Shared {
+    /// Where a ticket stands: most often it is the only one.
+    #[inline]
+    fn place(&self, number: u64) -> Option<usize> {
+        if self.waiting.front()?.number == number {
+            return Some(0);
+        }
+        self.waiting.iter().position(|ticket| ticket.number == number)
+    }
+
+    #[inline]
+    fn take_out(&mut self, at: usize) -> Option<Ticket> {
+        if at == 0 { self.waiting.pop_front() } else { self.waiting.remove(at) }
+    }
 }
 
 /// Wakes tasks. Clones share the state.
@@ -52,7 +69,7 @@ impl Notify {
             match shared.waiting.iter_mut().find(|ticket| ticket.told == Told::NotYet) {
                 Some(ticket) => {
                     ticket.told = Told::One;
-                    Some(ticket.waker.clone())
+                    ticket.waker.take()
                 }
                 None => {
                     shared.permit = true;
@@ -71,9 +88,9 @@ impl Notify {
             let mut shared = self.shared.borrow_mut();
             let unnotified = shared.waiting.iter_mut().filter(|ticket| ticket.told == Told::NotYet);
             unnotified
-                .map(|ticket| {
+                .filter_map(|ticket| {
                     ticket.told = Told::All;
-                    ticket.waker.clone()
+                    ticket.waker.take()
                 })
                 .collect()
         };
@@ -116,22 +133,21 @@ impl Future for Notified {
                 }
                 let number = shared.tickets;
                 shared.tickets += 1;
-                shared.waiting.push_back(Ticket { number, told: Told::NotYet, waker: cx.waker().clone() });
+                shared.waiting.push_back(Ticket { number, told: Told::NotYet, waker: Some(cx.waker().clone()) });
                 *state = State::Waiting(number);
             }
             State::Waiting(number) => {
-                let at = shared.waiting.iter().position(|ticket| ticket.number == number);
-                let at = at.expect("a ticket stays until its owner takes it out");
+                let at = shared.place(number).expect("a ticket stays until its owner takes it out");
                 let ticket = &mut shared.waiting[at];
                 if ticket.told != Told::NotYet {
-                    let ticket = shared.waiting.remove(at);
+                    let ticket = shared.take_out(at);
                     *state = State::Done;
                     drop(shared);
                     drop(ticket);
                     return Poll::Ready(());
                 }
-                if !ticket.waker.will_wake(cx.waker()) {
-                    ticket.waker.clone_from(cx.waker());
+                if !ticket.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                    ticket.waker = Some(cx.waker().clone());
                 }
             }
         }
@@ -146,8 +162,7 @@ impl Drop for Notified {
         let State::Waiting(number) = self.state else { return };
         let ticket = {
             let mut shared = self.notify.shared.borrow_mut();
-            let at = shared.waiting.iter().position(|ticket| ticket.number == number);
-            at.and_then(|at| shared.waiting.remove(at))
+            shared.place(number).and_then(|at| shared.take_out(at))
         };
         if ticket.is_some_and(|ticket| ticket.told == Told::One) {
             self.notify.notify_one();

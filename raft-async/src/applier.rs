@@ -4,6 +4,9 @@
 //! "The leader applies the entry to its state machine and returns the result of that execution to the client"
 //! (§5.3): never before.
 //!
+//! By itself it is a task that follows the commit index at its own pace. Where nothing is to delay it
+//! (`apply_delay_us` is 0) whoever moves the commit index applies at once: [`follow_commit`].
+//!
 //! Invariant: a client is told `done` only for the entry that carries its command, found by index *and* term.
 
 use crate::mutant::Mutant;
@@ -94,13 +97,26 @@ pub(crate) async fn apply(node: &Node) {
     loop {
         node.committed.notified().await;
         let committed = node.commit();
-        if !lag.is_zero() {
-            time::sleep(lag).await;
-        }
-        while node.answers.applied() < committed && apply_next(node) {}
-        while let Some((term, index, read)) = node.answers.take_read() {
-            read.answer(node, term, index);
-        }
+        time::sleep(lag).await;
+        catch_up(node, committed);
+    }
+}
+
+/// The commit index has moved.
+pub(crate) fn follow_commit(node: &Node) {
+    if node.config.apply_delay_us == 0 {
+        catch_up(node, node.commit());
+    } else if node.planted().has(Mutant::LostWakeup) {
+        node.committed.notify_waiters();
+    } else {
+        node.committed.notify_one();
+    }
+}
+
+fn catch_up(node: &Node, committed: Index) {
+    while node.answers.applied() < committed && apply_next(node) {}
+    while let Some((term, index, read)) = node.answers.take_read() {
+        read.answer(node, term, index);
     }
 }
 

@@ -1,11 +1,11 @@
 //! What all roles of a server share: its hard state, its log, its commit index.
 //!
 //! Handles are cheap and the owner of each thing is one field here. The roles decide and order effects; the
-//! tasks beside them (log writer, applier, replicators) hold the same node.
+//! tasks beside them (log writer, applier, replicator) hold the same node.
 //!
 //! Invariants: the commit index never falls; the term that is read here is durable.
 
-use crate::applier::Answers;
+use crate::applier::{self, Answers};
 use crate::config::Config;
 use crate::halt::Halt;
 use crate::hard_state::HardState;
@@ -42,7 +42,8 @@ pub(crate) struct Node {
     /// The other servers.
     pub(crate) others: Vec<ServerId>,
     commit: Cell<Index>,
-    /// Told when the commit index moves. Keeps a permit, for an applier that is busy just then.
+    /// Tells an applier that has its own pace that the commit index moves. Keeps a permit, for one that is busy just
+    /// then.
     pub(crate) committed: Notify,
     /// Who leads the current term, if known.
     pub(crate) leader: Cell<Option<ServerId>>,
@@ -125,11 +126,7 @@ impl Node {
         self.commit.set(to);
         let entry_term = self.log.entries().term_at(to).unwrap_or_default();
         self.world.emit(CommitAdvanced { index: to.0, term: self.term().0, entry_term: entry_term.0 });
-        if self.planted().has(Mutant::LostWakeup) {
-            self.committed.notify_waiters();
-        } else {
-            self.committed.notify_one();
-        }
+        applier::follow_commit(self);
     }
 
     /// Says which role the server takes.

@@ -7,6 +7,8 @@
 //! information about the most recent leader it has heard from. If the leader crashes, client requests will time
 //! out; clients then try again with randomly-chosen servers" (§8); here they take turns instead.
 //!
+//! There is no task behind a client: the calls that wait read the socket, each for all of them.
+//!
 //! Invariants: a retry carries the number of the first attempt; `ack_below` never passes a call that has not
 //! returned.
 
@@ -14,15 +16,14 @@ use crate::types::{Op, OpReply, Sequence, ServerId, SessionId};
 use crate::wire::{self, Answer, ClientReply, ClientRequest, Message};
 use serde::{Deserialize, Serialize};
 use sim_io::net::UdpSocket;
-use sim_runtime::sync::{Either, mpsc, race};
+use sim_runtime::sync::{Either, race};
 use sim_runtime::time::{Instant, sleep_until};
-use sim_runtime::{JoinHandle, task};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// What a client is told when it starts.
@@ -53,20 +54,25 @@ pub struct Unknown;
 /// A session.
 #[derive(Debug)]
 pub struct Client {
-    shared: Rc<Shared>,
-    receiver: JoinHandle<()>,
-}
-
-#[derive(Debug)]
-struct Shared {
     config: ClientConfig,
     servers: Vec<(ServerId, SocketAddr)>,
     socket: UdpSocket,
     next: Cell<Sequence>,
-    /// Calls that have not returned, and where their answers go.
-    calls: RefCell<BTreeMap<Sequence, mpsc::Sender<Answer>>>,
+    /// Calls that have not returned, in the order of their numbers.
+    calls: RefCell<Vec<Outstanding>>,
     /// Which server is supposed to lead.
     favourite: Cell<usize>,
+    /// Every frame is built, and every reply received, here.
+    frame: RefCell<Vec<u8>>,
+}
+
+/// A call that has not returned, as the others see it.
+#[derive(Debug)]
+struct Outstanding {
+    sequence: Sequence,
+    /// What others have read for it.
+    answers: VecDeque<Answer>,
+    waker: Option<Waker>,
 }
 
 impl Client {
@@ -80,22 +86,21 @@ impl Client {
     pub async fn new(config: ClientConfig) -> io::Result<Self> {
         assert!(!config.servers.is_empty(), "session {} has no server to talk to", config.session);
         let servers: Vec<_> = config.servers.iter().map(|(&id, &at)| (id, at)).collect();
-        let shared = Rc::new(Shared {
+        Ok(Self {
             socket: UdpSocket::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))).await?,
             next: Cell::new(Sequence(1)),
             calls: RefCell::default(),
             // Clients begin at different servers.
             favourite: Cell::new(config.session.0 as usize % servers.len()),
+            frame: RefCell::default(),
             servers,
             config,
-        });
-        let receiver = task("client replies").key(shared.config.session.0).spawn(receive(shared.clone()));
-        Ok(Self { shared, receiver })
+        })
     }
 
     /// The session.
     pub fn session(&self) -> SessionId {
-        self.shared.config.session
+        self.config.session
     }
 
     /// Carries out an operation, trying for at most `patience`. Calls may overlap.
@@ -104,60 +109,80 @@ impl Client {
     /// [`Unknown`] when the time is up. There is no definite failure: what was sent once may arrive whenever.
     pub async fn call(&self, op: Op, patience: Duration) -> Result<OpReply, Unknown> {
         let deadline = Instant::now() + patience;
-        let call = Call::begin(self.shared.clone(), op);
-        call.run(deadline).await
+        Call::begin(self, op).run(deadline).await
     }
-}
 
-impl Drop for Client {
-    fn drop(&mut self) {
-        self.receiver.abort();
+    /// Reads replies until there is one for the call of that number; those for others are brought to them. A reply to
+    /// no call is an old one.
+    fn poll_answer(&self, sequence: Sequence, cx: &mut Context<'_>) -> Poll<Answer> {
+        if let Some(answer) = self.call_of(sequence, |call| call.answers.pop_front()) {
+            return Poll::Ready(answer);
+        }
+        let mut frame = self.frame.take();
+        let mut found = Poll::Pending;
+        // A socket fails only when its incarnation is gone, and this task with it.
+        while let (Poll::Pending, Poll::Ready(Ok(_))) = (&found, self.socket.poll_recv_into(cx, &mut frame)) {
+            let Ok(Message::ClientReply(reply)) = wire::decode(&frame) else { continue };
+            let ClientReply { session, sequence: answered, answer } = reply;
+            if session != self.config.session {
+                continue;
+            }
+            if answered == sequence {
+                found = Poll::Ready(answer);
+            } else {
+                self.deliver(answered, answer);
+            }
+        }
+        self.frame.replace(frame);
+        if found.is_pending() {
+            self.call_of(sequence, |call| call.waker.replace(cx.waker().clone()));
+        }
+        found
     }
-}
 
-/// Brings each reply to the call that waits for it; a reply to none is an old one.
-async fn receive(shared: Rc<Shared>) {
-    let mut frame = Vec::new();
-    while poll_fn(|cx| shared.socket.poll_recv_into(cx, &mut frame)).await.is_ok() {
-        let Ok(Message::ClientReply(reply)) = wire::decode(&frame) else { continue };
-        let ClientReply { session, sequence, answer } = reply;
-        if session != shared.config.session {
-            continue;
+    fn deliver(&self, sequence: Sequence, answer: Answer) {
+        let waker = self.call_of(sequence, |call| {
+            call.answers.push_back(answer);
+            call.waker.take()
+        });
+        if let Some(waker) = waker {
+            waker.wake();
         }
-        let call = shared.calls.borrow().get(&sequence).cloned();
-        if let Some(call) = call {
-            // The call may have returned since.
-            let _ = call.send(answer);
-        }
+    }
+
+    /// Lends the call of that number, if it has not returned.
+    fn call_of<T>(&self, sequence: Sequence, lend: impl FnOnce(&mut Outstanding) -> Option<T>) -> Option<T> {
+        let mut calls = self.calls.borrow_mut();
+        calls.iter_mut().find(|call| call.sequence == sequence).and_then(lend)
     }
 }
 
 /// An operation that has not returned.
-struct Call {
-    shared: Rc<Shared>,
+struct Call<'a> {
+    client: &'a Client,
     sequence: Sequence,
     op: Op,
-    answers: mpsc::Receiver<Answer>,
 }
 
-impl Call {
-    fn begin(shared: Rc<Shared>, op: Op) -> Self {
-        let sequence = shared.next.get();
-        shared.next.set(Sequence(sequence.0 + 1));
-        let (to_call, answers) = mpsc::unbounded();
-        shared.calls.borrow_mut().insert(sequence, to_call);
-        Self { shared, sequence, op, answers }
+impl<'a> Call<'a> {
+    fn begin(client: &'a Client, op: Op) -> Self {
+        let sequence = client.next.get();
+        client.next.set(Sequence(sequence.0 + 1));
+        let (answers, waker) = (VecDeque::new(), None);
+        client.calls.borrow_mut().push(Outstanding { sequence, answers, waker });
+        Self { client, sequence, op }
     }
 
-    async fn run(mut self, deadline: Instant) -> Result<OpReply, Unknown> {
-        let ClientConfig { attempt_timeout_ms, retry_pause_ms, .. } = self.shared.config;
+    async fn run(self, deadline: Instant) -> Result<OpReply, Unknown> {
+        let ClientConfig { attempt_timeout_ms, retry_pause_ms, .. } = self.client.config;
         let mut redirects = 0;
         loop {
             let asked = self.ask();
             let silence = (Instant::now() + Duration::from_millis(attempt_timeout_ms)).min(deadline);
-            match race(self.answers.recv(), sleep_until(silence)).await {
-                Either::Left(Some(Answer::Done(reply))) => return Ok(reply),
-                Either::Left(Some(Answer::NotLeader { hint })) => {
+            let answer = poll_fn(|cx| self.client.poll_answer(self.sequence, cx));
+            match race(answer, sleep_until(silence)).await {
+                Either::Left(Answer::Done(reply)) => return Ok(reply),
+                Either::Left(Answer::NotLeader { hint }) => {
                     let somewhere_new = self.follow_hint(asked, hint);
                     redirects += 1;
                     // Servers that point at each other, or at nobody, need time and not questions.
@@ -167,7 +192,7 @@ impl Call {
                         sleep_until(pause.min(deadline)).await;
                     }
                 }
-                Either::Left(None) | Either::Right(()) => self.leave(asked),
+                Either::Right(()) => self.leave(asked),
             }
             if let Some(reply) = self.done_already() {
                 return Ok(reply);
@@ -180,25 +205,26 @@ impl Call {
 
     /// Sends the request to the supposed leader; returns which that is.
     fn ask(&self) -> usize {
-        let shared = &self.shared;
-        let favourite = shared.favourite.get();
-        let ack_below = shared.calls.borrow().keys().next().copied().unwrap_or(self.sequence);
+        let client = self.client;
+        let favourite = client.favourite.get();
+        let ack_below = client.calls.borrow().first().map_or(self.sequence, |call| call.sequence);
         let request =
-            ClientRequest { session: shared.config.session, sequence: self.sequence, ack_below, op: self.op };
-        let mut frame = Vec::with_capacity(64);
+            ClientRequest { session: client.config.session, sequence: self.sequence, ack_below, op: self.op };
+        let mut frame = client.frame.take();
         wire::encode(&Message::ClientRequest(request), &mut frame);
         // What cannot be sent is lost, and asked again like anything that is lost.
-        let _ = shared.socket.try_send_to(&frame, shared.servers[favourite].1);
+        let _ = client.socket.try_send_to(&frame, client.servers[favourite].1);
+        client.frame.replace(frame);
         favourite
     }
 
     /// True when the hint leads to another server than the one that gave it.
     fn follow_hint(&self, asked: usize, hint: Option<ServerId>) -> bool {
-        let shared = &self.shared;
-        let hinted = hint.and_then(|hint| shared.servers.iter().position(|(id, _)| *id == hint));
+        let client = self.client;
+        let hinted = hint.and_then(|hint| client.servers.iter().position(|(id, _)| *id == hint));
         match hinted {
             Some(leader) if leader != asked => {
-                shared.favourite.set(leader);
+                client.favourite.set(leader);
                 true
             }
             _ => {
@@ -210,14 +236,16 @@ impl Call {
 
     /// The server that was asked is no good; another call may have found that out already.
     fn leave(&self, asked: usize) {
-        if self.shared.favourite.get() == asked {
-            self.shared.favourite.set((asked + 1) % self.shared.servers.len());
+        let client = self.client;
+        if client.favourite.get() == asked {
+            client.favourite.set((asked + 1) % client.servers.len());
         }
     }
 
     /// An answer that came while the call paused.
-    fn done_already(&mut self) -> Option<OpReply> {
-        while let Some(answer) = self.answers.try_recv() {
+    fn done_already(&self) -> Option<OpReply> {
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Poll::Ready(answer) = self.client.poll_answer(self.sequence, &mut cx) {
             if let Answer::Done(reply) = answer {
                 return Some(reply);
             }
@@ -226,8 +254,8 @@ impl Call {
     }
 }
 
-impl Drop for Call {
+impl Drop for Call<'_> {
     fn drop(&mut self) {
-        self.shared.calls.borrow_mut().remove(&self.sequence);
+        self.client.calls.borrow_mut().retain(|call| call.sequence != self.sequence);
     }
 }

@@ -149,6 +149,9 @@ pub fn wall_now() -> Duration {
     Duration::from_nanos(global_ns.saturating_add_signed(clock.wall_offset_ns))
 }
 
+/// How many waits began on a clock that drifted.
+pub const DRIFTING: &str = "waits on a drifting clock";
+
 /// How often a program read a wall clock that [`Handle::step_wall`] had moved.
 pub const STEPPED: &str = "wall times read after a step";
 
@@ -234,6 +237,9 @@ impl Sleep {
         let deadline_ns = {
             let nodes = handle.core.nodes.borrow();
             let clock = &nodes[node.index()].clock;
+            if clock.drift_ppm != 0 {
+                handle.count(DRIFTING, 1);
+            }
             let local_ns = match self.state {
                 SleepState::After(duration_ns) => clock.local_ns(now_ns).saturating_add(duration_ns),
                 SleepState::Until(Instant(local_ns)) => local_ns,

@@ -17,6 +17,7 @@ use super::config::DiskConfig;
 use super::content::Content;
 use super::errors;
 use super::names::{FileId, Link, NameChange, PendingNames, name_key};
+use super::trouble::Held;
 
 /// The folder that everything is in.
 pub(super) const ROOT: FileId = FileId(1);
@@ -93,6 +94,12 @@ pub(super) struct Disk {
     pub(super) pending: PendingNames,
     /// Instead of the one for all disks.
     pub(super) config: Option<DiskConfig>,
+    /// What faults do to it now.
+    pub(super) troubles: Vec<Held>,
+    /// Its configuration, made worse by those.
+    pub(super) worsened: Option<DiskConfig>,
+    /// Its machine stands still.
+    pub(super) frozen: bool,
     /// So many of the next fsyncs of files fail.
     pub(super) failing_fsyncs: u32,
     /// How often the power has failed: handles of before are of another world.
@@ -105,6 +112,9 @@ impl Default for Disk {
             inodes: Vec::new(),
             pending: PendingNames::default(),
             config: None,
+            troubles: Vec::new(),
+            worsened: None,
+            frozen: false,
             failing_fsyncs: 0,
             power_losses: 0,
         };

@@ -56,24 +56,43 @@ pub(super) enum Outcome {
 
 /// A sync in flight, or one whose outcome nobody has fetched yet.
 #[derive(Debug)]
-struct Flight {
-    owner: Owner,
+pub(super) struct Flight {
+    pub(super) owner: Owner,
     target: Target,
     covers: Covers,
     fails: bool,
     window: WindowId,
-    timer: TimerKey,
+    pub(super) progress: Progress,
     waiting: Option<Waker>,
-    outcome: Option<Outcome>,
+    pub(super) outcome: Option<Outcome>,
     abandoned: bool,
+}
+
+/// How far a sync in flight is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Progress {
+    Running {
+        timer: TimerKey,
+        done_ns: u64,
+    },
+    /// The disk stalls or the machine is frozen.
+    Held {
+        left_ns: u64,
+    },
+}
+
+impl Progress {
+    pub(super) fn running(world: &Handle, slot: usize, done_ns: u64) -> Self {
+        Self::Running { timer: world.at(done_ns, Disks::ID, slot as u64), done_ns }
+    }
 }
 
 /// Everything that changes.
 #[derive(Debug, Default)]
 pub(super) struct State {
     disks: Vec<Disk>,
-    flights: Slab<Flight>,
-    config: DiskConfig,
+    pub(super) flights: Slab<Flight>,
+    pub(super) config: DiskConfig,
     pub(super) counters: Counters,
 }
 
@@ -88,7 +107,12 @@ impl State {
 
     #[inline]
     pub(super) fn config(&self, node: NodeId) -> &DiskConfig {
-        self.disks.get(node.index()).and_then(|disk| disk.config.as_ref()).unwrap_or(&self.config)
+        let disk = self.disks.get(node.index());
+        disk.and_then(|disk| disk.worsened.as_ref().or(disk.config.as_ref())).unwrap_or(&self.config)
+    }
+
+    pub(super) fn disk_count(&self) -> usize {
+        self.disks.len()
     }
 
     /// Whether the disk fails whatever it is asked for now.
@@ -152,15 +176,19 @@ impl Disks {
 
     /// Sets what all disks are like that have no configuration of their own.
     pub fn configure(&self, config: DiskConfig) {
-        self.state().config = config;
+        let mut state = self.state();
+        state.config = config;
+        (0..state.disk_count()).for_each(|at| state.worsen(NodeId(at as u16)));
     }
 
     /// Sets what the disk of `node` is like.
     pub fn configure_node(&self, node: NodeId, config: DiskConfig) {
-        self.state().disk(node).config = Some(config);
+        let mut state = self.state();
+        state.disk(node).config = Some(config);
+        state.worsen(node);
     }
 
-    /// What the disk of `node` is like.
+    /// What the disk of `node` is like now, with what faults do to it.
     pub fn config(&self, node: NodeId) -> DiskConfig {
         self.state().config(node).clone()
     }
@@ -223,12 +251,28 @@ impl Disks {
                 Target::Data => disk.content_mut(id).next_ordinal(),
                 Target::Names(_) => disk.pending.next_ordinal(),
             };
+            let (holds, frozen) = (disk.holds_syncs(), disk.frozen);
+            state.count_held(holds.into(), frozen);
             let entry = state.flights.vacant_entry();
             let slot = entry.key();
-            let timer = world.at(done_ns, Self::ID, slot as u64);
+            let progress = if holds {
+                Progress::Held { left_ns: takes_ns }
+            } else {
+                Progress::running(world, slot, done_ns)
+            };
             let covers = Covers { id, upto };
             let (waiting, outcome, abandoned) = (None, None, false);
-            entry.insert(Flight { owner, target, covers, fails, window, timer, waiting, outcome, abandoned });
+            entry.insert(Flight {
+                owner,
+                target,
+                covers,
+                fails,
+                window,
+                progress,
+                waiting,
+                outcome,
+                abandoned,
+            });
             slot
         };
         note(world, owner, FsyncStarted { file: id.0, done_ns });
@@ -267,6 +311,14 @@ impl Disks {
         drop(stale);
     }
 
+    /// A machine that was frozen has gone down: its next process finds it going.
+    fn thaw(&self, world: &Handle, node: NodeId) {
+        let mut state = self.state();
+        if std::mem::take(&mut state.disk(node).frozen) {
+            state.hold_or_release(world, node);
+        }
+    }
+
     /// Ends the syncs in flight of a disk whose power failed.
     fn end_flights(&self, world: &Handle, node: NodeId) -> (Vec<Covers>, Vec<Waker>) {
         let (mut covers, mut wakers) = (Vec::new(), Vec::new());
@@ -274,7 +326,9 @@ impl Disks {
             if flight.owner.node != node || flight.outcome.is_some() {
                 return true;
             }
-            world.cancel(flight.timer);
+            if let Progress::Running { timer, .. } = flight.progress {
+                world.cancel(timer);
+            }
             if !flight.fails {
                 covers.push(flight.covers);
             }
@@ -343,8 +397,16 @@ impl Device for Disks {
         }
     }
 
+    /// A machine that stands still does not take note of what its disk has finished.
+    fn node_frozen(&self, world: &Handle, node: NodeId, frozen: bool) {
+        let mut state = self.state();
+        state.disk(node).frozen = frozen;
+        state.hold_or_release(world, node);
+    }
+
     /// The page cache outlives a kill; a power loss is where the fault model is.
     fn node_down(&self, world: &Handle, node: NodeId, how: Down, fault: u64) {
+        self.thaw(world, node);
         if how != Down::PowerOff {
             return;
         }

@@ -14,6 +14,7 @@
 //! | `content` | bytes of a file that are visible and not durable |
 //! | `names` | names that are visible and not durable |
 //! | `power`, `crash` | a power loss: of a disk, of a file's sectors |
+//! | `trouble` | what a fault does to a disk for a while |
 //! | `config`, `counters`, `errors` | what disks are like, what happened to them, what they answer |
 //!
 //! The model. A write is visible at once and durable only after a sync that began after it; a sync takes
@@ -34,8 +35,9 @@ mod content;
 mod names;
 mod power;
 mod crash;
+mod trouble;
 mod config;
-mod counters;
+pub(crate) mod counters;
 mod errors;
 
 pub use config::DiskConfig;
@@ -48,3 +50,4 @@ pub use folders::{
 };
 pub use names::FileId;
 pub use options::OpenOptions;
+pub use trouble::Trouble;

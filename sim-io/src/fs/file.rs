@@ -50,7 +50,7 @@ pub(super) struct Open {
 pub(super) struct Modes {
     pub(super) reads: bool,
     pub(super) writes: bool,
-    /// Writes through the cursor go to the end.
+    /// Writes go to the end, whatever they ask for.
     pub(super) appends: bool,
 }
 
@@ -95,7 +95,7 @@ impl Open {
         })
     }
 
-    /// Writes at `offset`, or at the end; returns where.
+    /// Writes at `offset`, or at the end (in any case there when the file was opened for that); returns where.
     #[inline]
     fn write(&self, bytes: &[u8], offset: Option<u64>) -> io::Result<u64> {
         let at = self.process.act(self.id, |state| {
@@ -104,7 +104,7 @@ impl Open {
             }
             let node = self.process.owner.node;
             let len = state.disk(node).content_mut(self.id).len();
-            let at = offset.unwrap_or(len);
+            let at = offset.filter(|_| !self.modes.appends).unwrap_or(len);
             if bytes.is_empty() {
                 return Ok(at);
             }
@@ -123,8 +123,7 @@ impl Open {
 
     /// Writes through the cursor: there, or at the end of a file opened for appending.
     pub(super) fn write_at_cursor(&self, bytes: &[u8]) -> io::Result<usize> {
-        let offset = if self.modes.appends { None } else { Some(self.cursor.get()) };
-        let at = self.write(bytes, offset)?;
+        let at = self.write(bytes, Some(self.cursor.get()))?;
         self.cursor.set(at + bytes.len() as u64);
         Ok(bytes.len())
     }
@@ -132,7 +131,7 @@ impl Open {
     pub(super) fn set_len(&self, len: u64) -> io::Result<()> {
         let changed = self.process.act(self.id, |state| {
             if !self.modes.writes {
-                return Err(errors::wrong_mode());
+                return Err(errors::not_to_be_cut());
             }
             let node = self.process.owner.node;
             let before = state.disk(node).content_mut(self.id).len();
@@ -200,7 +199,7 @@ impl File {
     }
 
     /// Writes at byte `offset`; a gap before it reads zero. Visible at once, durable after a sync that begins
-    /// later.
+    /// later. As on Linux, a file opened for appending is written at its end all the same.
     ///
     /// # Errors
     /// EIO, `StorageFull` (nothing was written), EBADF when not opened for writing.
@@ -230,7 +229,7 @@ impl File {
     /// and with it the old bytes behind a write that did land.
     ///
     /// # Errors
-    /// As [`File::write_at`].
+    /// As [`File::write_at`], but EINVAL when not opened for writing.
     pub async fn set_len(&self, len: u64) -> io::Result<()> {
         self.simulated().set_len(len)
     }

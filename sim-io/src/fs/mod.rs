@@ -45,8 +45,8 @@ pub use disk::{Image, Side};
 pub use disks::{Disks, FSYNC_WINDOW};
 pub use file::File;
 pub use folders::{
-    DirEntry, Metadata, create_dir, create_dir_all, exists, metadata, read, read_dir, remove_dir,
-    remove_file, rename, sync_dir, write,
+    DirEntry, Metadata, create_dir, create_dir_all, exists, metadata, read, read_dir, read_to_string,
+    remove_dir, remove_file, rename, sync_dir, write,
 };
 pub use names::FileId;
 pub use options::OpenOptions;

@@ -6,7 +6,7 @@
 //! Invariants: ids count up and are never reused; a file lives as long as a name (visible, durable, or in a
 //! pending change), an open handle or an fsync in flight refers to it; after a power loss both sides of
 //! everything agree.
-//! Not here: bytes (`content.rs`), power losses (`power.rs`), time (`disks.rs`).
+//! Not here: bytes (`content.rs`), power losses (`power.rs`), time (`flights.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};

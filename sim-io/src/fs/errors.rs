@@ -1,6 +1,6 @@
 //! The errors that a simulated disk gives: kinds and numbers as on Linux.
 //!
-//! Not here: when (`disks.rs`, `disk.rs`).
+//! Not here: when (`flights.rs`, `disk.rs`, `process.rs`).
 
 use std::io::{Error, ErrorKind};
 

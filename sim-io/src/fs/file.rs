@@ -15,8 +15,8 @@ use std::rc::Rc;
 
 use sim_runtime::rng::hash_bytes;
 
-use super::disks::Target;
 use super::errors;
+use super::flights::Target;
 use super::folders::{Metadata, metadata_of};
 use super::names::FileId;
 use super::options::OpenOptions;

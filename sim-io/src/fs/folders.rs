@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use sim_runtime::rng::hash_bytes;
 
 use super::disk::{Body, Disk, Place};
-use super::disks::Target;
 use super::errors;
 use super::file::File;
+use super::flights::Target;
 use super::names::FileId;
 use super::process::{Process, Syncing};
 use crate::records::NameChanged;

@@ -9,7 +9,8 @@
 //! | `folders` | functions on paths: folders, names, whole files |
 //! | `options`, `file`, `cursor` | opening files, open files, the `futures::io` traits |
 //! | `process` | who acts, and waits for a sync |
-//! | `disks` | the device: syncs in flight, faults, what oracles ask |
+//! | `disks` | the device: whose disk, power losses, what oracles ask |
+//! | `flights` | syncs in flight |
 //! | `disk` | one node's disk: folders, files, where a path leads |
 //! | `content` | bytes of a file that are visible and not durable |
 //! | `names` | names that are visible and not durable |
@@ -30,6 +31,7 @@ mod file;
 mod cursor;
 mod process;
 mod disks;
+mod flights;
 mod disk;
 mod content;
 mod names;
@@ -42,8 +44,9 @@ mod errors;
 
 pub use config::DiskConfig;
 pub use disk::{Image, Side};
-pub use disks::{Disks, FSYNC_WINDOW};
+pub use disks::Disks;
 pub use file::File;
+pub use flights::FSYNC_WINDOW;
 pub use folders::{
     DirEntry, Metadata, create_dir, create_dir_all, exists, metadata, read, read_dir, read_to_string,
     remove_dir, remove_file, rename, sync_dir, write,

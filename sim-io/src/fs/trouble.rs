@@ -6,13 +6,14 @@
 //!
 //! Invariants: a disk without troubles is what its configuration says; where several do the same, the worst
 //! counts; a sync that is held ends by a power loss as any other does.
-//! Not here: when each of these strikes (`disks.rs`, `process.rs`, `power.rs`).
+//! Not here: when each of these strikes (`flights.rs`, `process.rs`, `power.rs`).
 
 use sim_runtime::{Handle, NodeId};
 
 use super::config::DiskConfig;
 use super::disk::Disk;
-use super::disks::{Disks, Progress, State};
+use super::disks::{Disks, State};
+use super::flights::Progress;
 
 /// What a fault does to a disk while it lasts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

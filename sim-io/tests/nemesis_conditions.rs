@@ -259,6 +259,33 @@ fn a_sync_in_flight_on_a_frozen_machine_gets_nowhere() {
     }
 }
 
+/// A sync that is held ends as any other does: a kill lets it go on, a power loss does not.
+#[test]
+fn a_crash_meets_a_sync_that_is_held() {
+    let main = || async {
+        sleep(ms(100)).await;
+        let log = File::options().append(true).create(true).open("/log").await.expect("opened");
+        log.append(&[1; 700]).await.expect("written");
+        log.sync_data().await.expect("synced");
+        std::future::pending().await
+    };
+    let with = |hold: Fault, crash: Fault| {
+        let at = |at_ms: u64| When::At { at_ns: at_ms * MS };
+        let hold = PlannedFault { when: at(101), lasts_us: 200_000, ..fault(1, hold) };
+        let crash = PlannedFault { when: at(150), lasts_us: 10_000, ..fault(2, crash) };
+        let report = carry_out(1, &plan(vec![hold, crash]), main);
+        let names = ["fsyncs that outlived a kill", "power losses in an fsync", "fsyncs"];
+        names.map(|name| report.coverage.get(name))
+    };
+    let (frozen, stalled) = (Fault::Freeze { target: of(N1) }, Fault::DiskStall { target: of(N1) });
+    let (kill, power) = (Fault::Kill { target: of(N1) }, Fault::PowerOff { target: of(N1) });
+    // The other two sync once; n1 once in each life, but for what a power loss ended.
+    assert_eq!(with(frozen.clone(), kill.clone()), [1, 0, 4]);
+    assert_eq!(with(stalled.clone(), kill), [1, 0, 4]);
+    assert_eq!(with(frozen, power.clone()), [0, 1, 3]);
+    assert_eq!(with(stalled, power), [0, 1, 3]);
+}
+
 #[test]
 fn a_slow_disk_takes_longer() {
     let (syncs, report) = syncing(1, Fault::SlowDisk { target: of(N1), factor: 8 });

@@ -44,6 +44,8 @@ pub enum Lost {
     NoReceiver = 2,
     /// The receiver's buffer was full.
     BufferFull = 3,
+    /// The receiver's machine was frozen, and so was all that its network card could hold.
+    Frozen = 4,
 }
 
 /// A datagram went on its way (or was lost at once, see [`DatagramLost`]).
@@ -125,7 +127,8 @@ impl Payload for DatagramLost {
             0 => Lost::Loss,
             1 => Lost::Cut,
             2 => Lost::NoReceiver,
-            _ => Lost::BufferFull,
+            3 => Lost::BufferFull,
+            _ => Lost::Frozen,
         };
         Self { to: NodeId(w[0] as u16), why, id: w[1] }
     }
@@ -141,7 +144,7 @@ words! {
 }
 words! {
     /// An fsync of `file` (or a sync of that folder) began.
-    FsyncStarted = 112 { /** File or folder id. */ file, /** When it will be done, in global virtual time. */ done_ns }
+    FsyncStarted = 112 { /** File or folder id. */ file, /** When it will be done, in global virtual time, if the disk is not held up. */ done_ns }
 }
 words! {
     /// An fsync of `file` is done: what had been written before it began is durable.

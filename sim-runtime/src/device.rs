@@ -76,6 +76,11 @@ pub trait Device: Any + Sized {
         let _ = (world, node, how, fault);
     }
 
+    /// A machine stands still from now on, or goes on. One that goes down meanwhile is not said to go on.
+    fn node_frozen(&self, world: &Handle, node: NodeId, frozen: bool) {
+        let _ = (world, node, frozen);
+    }
+
     /// Adds what happened to the run's coverage.
     fn coverage(&self, into: &mut Coverage) {
         let _ = into;
@@ -90,6 +95,7 @@ pub(crate) trait AnyDevice {
     fn fire(&self, world: &Handle, token: u64);
     fn node_up(&self, world: &Handle, node: NodeId);
     fn node_down(&self, world: &Handle, node: NodeId, how: Down, fault: u64);
+    fn node_frozen(&self, world: &Handle, node: NodeId, frozen: bool);
     fn coverage(&self, into: &mut Coverage);
     fn clear(&self);
     fn as_any(self: Rc<Self>) -> Rc<dyn Any>;
@@ -104,6 +110,9 @@ impl<D: Device> AnyDevice for D {
     }
     fn node_down(&self, world: &Handle, node: NodeId, how: Down, fault: u64) {
         Device::node_down(self, world, node, how, fault);
+    }
+    fn node_frozen(&self, world: &Handle, node: NodeId, frozen: bool) {
+        Device::node_frozen(self, world, node, frozen);
     }
     fn coverage(&self, into: &mut Coverage) {
         Device::coverage(self, into);

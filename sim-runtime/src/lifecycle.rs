@@ -2,7 +2,8 @@
 //!
 //!   boot ──► main task ──returns──► exit
 //!               │ kill, power off: mark dead ──► drop its tasks ──► close its windows ──► tell the devices
-//!               └ pause, resume: its wakes are held meanwhile
+//!               ├ pause, resume: its wakes are held meanwhile
+//!               └ freeze, resume: that, and its devices take and finish nothing
 //!
 //! Invariants: all nodes that a fault takes down are dead before the first of their tasks is dropped; devices hear
 //! of it when the tasks are gone.
@@ -25,7 +26,7 @@ impl Handle {
             assert!(!node.up, "{id} is up already");
             node.incarnation += 1;
             node.up = true;
-            node.paused = false;
+            (node.paused, node.frozen) = (false, false);
             node.clock.boot(self.now_ns());
             node.shutdown = Default::default();
             node.role = "";
@@ -87,7 +88,7 @@ impl Handle {
             }
             if node.up {
                 node.up = false;
-                node.paused = false;
+                (node.paused, node.frozen) = (false, false);
                 node.role = "";
                 owners.push(owner);
             }
@@ -114,9 +115,22 @@ impl Handle {
         self.set_paused(id, true);
     }
 
-    /// Lets a paused node go on.
+    /// Stops a whole machine, as a hypervisor does: its tasks, and its kernel and devices too, which take nothing
+    /// and finish nothing until [`Handle::resume`]. One that is paused already stays as it is.
+    pub fn freeze(&self, id: NodeId) {
+        if self.set_paused(id, true) {
+            self.core.nodes.borrow_mut()[id.index()].frozen = true;
+            self.devices().for_each(|device| device.node_frozen(self, id, true));
+        }
+    }
+
+    /// Lets a paused or frozen node go on.
     pub fn resume(&self, id: NodeId) {
         if self.set_paused(id, false) {
+            let was_frozen = std::mem::take(&mut self.core.nodes.borrow_mut()[id.index()].frozen);
+            if was_frozen {
+                self.devices().for_each(|device| device.node_frozen(self, id, false));
+            }
             self.release(id);
         }
     }
@@ -156,6 +170,12 @@ impl Handle {
     /// Whether the node is up (paused counts as up).
     pub fn is_up(&self, id: NodeId) -> bool {
         self.core.nodes.borrow()[id.index()].up
+    }
+
+    /// Whether the whole machine stands still; then [`Handle::is_paused`] too.
+    #[inline]
+    pub fn is_frozen(&self, id: NodeId) -> bool {
+        self.core.nodes.borrow()[id.index()].frozen
     }
 
     /// Whether the node is paused.

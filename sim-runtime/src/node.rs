@@ -74,6 +74,8 @@ pub(crate) struct Node {
     pub(crate) incarnation: u32,
     pub(crate) up: bool,
     pub(crate) paused: bool,
+    /// The machine stands still with its kernel; then it is paused too.
+    pub(crate) frozen: bool,
     /// Wakes are held back until then.
     pub(crate) hold_until_ns: u64,
     /// When the hold field is to be read again.
@@ -99,6 +101,7 @@ impl Node {
             incarnation: 0,
             up: false,
             paused: false,
+            frozen: false,
             hold_until_ns: 0,
             hold_known_until_ns: 0,
             hold_quantum_ns: 0,

@@ -17,7 +17,7 @@ use async_task::Runnable;
 use serde::{Deserialize, Serialize};
 
 use crate::node::Owner;
-use crate::rng::{BUCKET_NS, hash_name, mix};
+use crate::rng::{BUCKET_NS, Stream, hash_name, mix};
 use crate::task::Meta;
 
 /// What a scheduler may know of a task.
@@ -37,19 +37,27 @@ pub trait Scheduler {
 
 /// Which scheduler a run uses, as data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Schedule {
     /// By hash of (task identity, bucket of 2 ms).
     #[default]
     Field,
     /// In order of waking.
     Fifo,
+    /// By priorities that hold for the whole run, and drop at a few moments: see [`Pct`].
+    Pct {
+        /// How many ordering constraints the bugs that are looked for need; `depth - 1` priorities drop.
+        depth: u32,
+        /// Within how much virtual time, from the beginning of the run, they drop.
+        horizon_ms: u64,
+    },
 }
 
 /// The scheduler in use; the given ones are called directly.
 pub(crate) enum Ranking {
     Field(u64),
     Fifo,
+    Pct(Box<Pct>),
     Custom(Box<dyn Scheduler>),
 }
 
@@ -58,6 +66,7 @@ impl Ranking {
         match schedule {
             Schedule::Field => Self::Field(mix(seed, hash_name("schedule"))),
             Schedule::Fifo => Self::Fifo,
+            Schedule::Pct { depth, horizon_ms } => Self::Pct(Box::new(Pct::new(seed, depth, horizon_ms))),
         }
     }
 
@@ -72,10 +81,63 @@ impl Ranking {
         match self {
             Self::Field(seed) => mix(mix(*seed, task.identity), now_ns / BUCKET_NS),
             Self::Fifo => 0,
+            Self::Pct(pct) => pct.rank(task, now_ns),
             Self::Custom(scheduler) => scheduler.rank(task, now_ns),
         }
     }
 }
+
+/// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte: "A Randomized Scheduler with
+/// Probabilistic Guarantees of Finding Bugs", ASPLOS 2010), in virtual time.
+///
+/// Each task has a priority for the whole run, a hash of its identity; of the ready tasks the one of the
+/// highest runs. At `depth - 1` moments, drawn evenly from the horizon before the run, a priority drops: that of
+/// the task which becomes ready first from then on, below all that have none of these drops (to the k-th lowest
+/// at the k-th moment drawn). A bug of depth d, one that needs d pairs of events in a certain order, is met by
+/// d - 1 well-placed drops. [`Schedule::Field`], which draws a new order in every bucket, meets shallow bugs as
+/// soon, and never keeps one task behind all others for long; this one does.
+///
+/// What differs from the paper. The moments are points in virtual time and not numbers of steps, so that they
+/// stay where they are when the program is edited; the guarantee, 1 in (tasks × steps^(depth - 1)), is therefore
+/// one over moments at which tasks compete and not over steps. Tasks of one identity share a priority, in their
+/// next incarnation too.
+#[derive(Clone, Debug)]
+pub struct Pct {
+    seed: u64,
+    /// Moments that are still to come, the next one last: when, and what the priority becomes.
+    drops: Vec<(u64, u64)>,
+    /// Identities that have dropped, the latest last.
+    dropped: Vec<(u64, u64)>,
+}
+
+impl Pct {
+    /// For the run of `seed`. A depth of 0 or 1 has priorities and no drops.
+    pub fn new(seed: u64, depth: u32, horizon_ms: u64) -> Self {
+        let mut stream = Stream::derive(seed, "pct drops");
+        let horizon_ns = horizon_ms.saturating_mul(1_000_000);
+        let mut drops: Vec<_> = (1..depth).map(|k| (stream.range(0, horizon_ns), u64::from(k))).collect();
+        drops.sort_unstable_by(|one, other| other.cmp(one));
+        Self { seed: mix(seed, hash_name("pct priorities")), drops, dropped: Vec::new() }
+    }
+}
+
+impl Scheduler for Pct {
+    fn rank(&mut self, task: TaskInfo, now_ns: u64) -> u64 {
+        if let Some((at_ns, priority)) = self.drops.last().copied()
+            && at_ns <= now_ns
+        {
+            self.drops.pop();
+            self.dropped.push((task.identity, priority));
+        }
+        match self.dropped.iter().rev().find(|(identity, _)| *identity == task.identity) {
+            Some((_, priority)) => *priority,
+            None => mix(self.seed, task.identity) | TOP_BIT,
+        }
+    }
+}
+
+/// Above every priority that has dropped.
+const TOP_BIT: u64 = 1 << 63;
 
 struct Entry {
     rank: u64,

@@ -4,7 +4,8 @@
 //!                              └─► wall time (may jump)
 //!
 //! Invariants: an `Instant` of one incarnation never goes back; with no drift and at the first boot it equals
-//! global time since that boot; a dropped `Sleep` takes its timer out of the queue.
+//! global time since that boot; a clock that drifts beyond its range (584 years) stands at its end, and what
+//! waits for a later time waits for ever; a dropped `Sleep` takes its timer out of the queue.
 //! Not here: moving the clock (`executor.rs`).
 
 use std::future::Future;
@@ -32,6 +33,8 @@ pub(crate) struct NodeClock {
     global_base_ns: u64,
     /// What wall time is ahead of global time by.
     wall_offset_ns: i64,
+    /// How much of that is due to steps that have not been taken back.
+    stepped_ns: i64,
 }
 
 const MILLION: i128 = 1_000_000;
@@ -51,15 +54,20 @@ impl NodeClock {
     fn local_ns(&self, now_ns: u64) -> u64 {
         let passed = now_ns - self.global_base_ns;
         if self.drift_ppm == 0 {
-            return self.local_base_ns + passed;
+            return self.local_base_ns.saturating_add(passed);
         }
+        // The rate is positive, so what does not fit is too large.
         let scaled = i128::from(passed) * (MILLION + i128::from(self.drift_ppm)) / MILLION;
-        self.local_base_ns + u64::try_from(scaled).expect("drift is above -1,000,000 ppm")
+        self.local_base_ns.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 
-    /// The first global time at which the clock shows `local_ns`, if it goes on at this rate.
+    /// The first global time at which the clock shows `local_ns`, if it goes on at this rate. The end of the
+    /// clock's range never comes.
     #[inline]
     fn global_ns(&self, local_ns: u64) -> u64 {
+        if local_ns == u64::MAX {
+            return u64::MAX;
+        }
         let ahead = local_ns.saturating_sub(self.local_base_ns);
         if self.drift_ppm == 0 {
             return self.global_base_ns.saturating_add(ahead);
@@ -122,19 +130,30 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// When a run begins, in nanoseconds since the Unix epoch: 2020-01-01.
+const START_NS: u64 = 1_577_836_800_000_000_000;
+
 /// Wall time on the caller's node, as a duration since the Unix epoch. A run begins on 2020-01-01.
 ///
 /// # Panics
 /// Outside a run.
 #[track_caller]
 pub fn wall_now() -> Duration {
-    const START: Duration = Duration::from_secs(1_577_836_800);
     let handle = context::current();
     let node = handle.owner().node;
-    let nodes = handle.core.nodes.borrow();
-    let ahead = nodes[node.index()].clock.wall_offset_ns;
-    START + Duration::from_nanos(handle.now_ns().saturating_add_signed(ahead))
+    let clock = handle.core.nodes.borrow()[node.index()].clock;
+    if clock.stepped_ns != 0 {
+        handle.count(STEPPED, 1);
+    }
+    let global_ns = START_NS.saturating_add(handle.now_ns());
+    Duration::from_nanos(global_ns.saturating_add_signed(clock.wall_offset_ns))
 }
+
+/// How many waits began on a clock that drifted.
+pub const DRIFTING: &str = "waits on a drifting clock";
+
+/// How often a program read a wall clock that [`Handle::step_wall`] had moved.
+pub const STEPPED: &str = "wall times read after a step";
 
 impl Handle {
     fn local_ns(&self, node: NodeId) -> u64 {
@@ -149,6 +168,18 @@ impl Handle {
     pub fn set_drift(&self, node: NodeId, drift_ppm: i32) {
         assert!(drift_ppm > -1_000_000, "drift of {drift_ppm} ppm: time would stand still");
         self.core.nodes.borrow_mut()[node.index()].clock.set_drift(self.now_ns(), drift_ppm);
+    }
+
+    /// How many parts per million faster than global time the node's clocks run.
+    pub fn drift_ppm(&self, node: NodeId) -> i32 {
+        self.core.nodes.borrow()[node.index()].clock.drift_ppm
+    }
+
+    /// The node's wall clock jumps by `by_ns`, as when it is set by hand or by NTP. Its `Instant` does not move.
+    pub fn step_wall(&self, node: NodeId, by_ns: i64) {
+        let clock = &mut self.core.nodes.borrow_mut()[node.index()].clock;
+        clock.wall_offset_ns = clock.wall_offset_ns.saturating_add(by_ns);
+        clock.stepped_ns = clock.stepped_ns.saturating_add(by_ns);
     }
 
     /// Sets what the node's wall clock is ahead of global time by. Its `Instant` does not move.
@@ -206,6 +237,9 @@ impl Sleep {
         let deadline_ns = {
             let nodes = handle.core.nodes.borrow();
             let clock = &nodes[node.index()].clock;
+            if clock.drift_ppm != 0 {
+                handle.count(DRIFTING, 1);
+            }
             let local_ns = match self.state {
                 SleepState::After(duration_ns) => clock.local_ns(now_ns).saturating_add(duration_ns),
                 SleepState::Until(Instant(local_ns)) => local_ns,

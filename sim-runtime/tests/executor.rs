@@ -343,6 +343,65 @@ fn a_node_clock_drifts_restarts_at_boot_and_never_jumps() {
     assert_eq!(wall.as_millis() % 100_000_000, (1_577_836_800_000 + 5_100) % 100_000_000);
 }
 
+#[test]
+fn a_clock_that_drifts_beyond_its_range_stands_at_its_end_and_panics_nowhere() {
+    let mut world = World::new(1, exact());
+    let handle = world.handle();
+    let ticks = Rc::new(Cell::new(0));
+    let n1 = {
+        let ticks = ticks.clone();
+        handle.add_node("n1", move || {
+            let ticks = ticks.clone();
+            async move {
+                // At 2,148 times the rate of global time, 584 years are over after 99 days.
+                sleep(Duration::from_secs(580 * 365 * 86_400)).await;
+                loop {
+                    let before = Instant::now();
+                    sleep(Duration::from_secs(365 * 86_400)).await;
+                    assert!(Instant::now() >= before);
+                    ticks.set(ticks.get() + 1);
+                }
+            }
+        })
+    };
+    handle.boot(n1);
+    handle.set_drift(n1, i32::MAX);
+    let h = handle.clone();
+    world.run(async move {
+        sleep(Duration::from_secs(365 * 86_400)).await;
+        h.set_drift(n1, -999_999);
+        h.set_drift(n1, 0);
+        sleep(Duration::from_secs(365 * 86_400)).await;
+    });
+    assert!((1..5).contains(&ticks.get()), "{} years before the end", ticks.get());
+    assert_eq!(world.report().findings.failures, []);
+}
+
+#[test]
+fn a_wall_clock_that_is_stepped_jumps_and_its_instant_does_not() {
+    let mut world = World::new(1, exact());
+    let handle = world.handle();
+    let n1 = handle.add_node("n1", || async {
+        let (wall, start) = (time::wall_now(), Instant::now());
+        sleep(ms(10)).await;
+        assert_eq!(time::wall_now() + Duration::from_secs(3_600), wall + ms(10));
+        assert_eq!(start.elapsed(), ms(10));
+        sleep(ms(10)).await;
+        assert_eq!(time::wall_now(), wall + ms(20));
+    });
+    handle.boot(n1);
+    world.run(async move {
+        sleep(ms(5)).await;
+        handle.step_wall(n1, -3_600_000_000_000);
+        sleep(ms(10)).await;
+        handle.step_wall(n1, 3_600_000_000_000);
+        sleep(ms(10)).await;
+    });
+    let report = world.report();
+    assert_eq!(report.findings.failures, []);
+    assert_eq!(report.coverage.get(time::STEPPED), 1);
+}
+
 /// Several tasks that become ready at one moment, on several nodes, and leave records.
 fn busy(seed: u64, options: Options, flip: bool) -> (u64, u64, Vec<u64>) {
     let mut world = World::new(seed, options);

@@ -2,7 +2,7 @@
 //!
 //! Invariants: a configuration is a value, derived before the run; the default is the reference profile
 //! (fsync 2-6 ms, no stalls, an honest disk that neither fails nor fills up).
-//! Not here: when each of them strikes (fields, read in `disks.rs`, `power.rs` and `crash.rs`).
+//! Not here: when each of them strikes (fields, read in `flights.rs`, `power.rs` and `crash.rs`).
 
 use serde::{Deserialize, Serialize};
 use sim_runtime::rng::Field;

@@ -9,7 +9,7 @@
 //!
 //! Invariants: durable plus all pending operations is visible, but for the ranges in `lost`; what lands is
 //! always a prefix of the log, so that syncs which overtake each other do no harm.
-//! Not here: how long an fsync takes (`disks.rs`), what a power loss leaves (`crash.rs`).
+//! Not here: how long an fsync takes (`flights.rs`), what a power loss leaves (`crash.rs`).
 
 use std::ops::Range;
 

@@ -9,7 +9,7 @@ use super::config::DiskConfig;
 
 /// Declares the counters with the names that reports show.
 macro_rules! counters {
-    ($($field:ident = $name:literal $(if $is_on:expr)?),* $(,)?) => {
+    ($($field:ident = $name:tt $(if $is_on:expr)?),* $(,)?) => {
         /// Counters of one run.
         #[derive(Debug, Default)]
         pub(super) struct Counters { $(pub(super) $field: u64),* }
@@ -28,18 +28,29 @@ macro_rules! counters {
     };
 }
 
+/// Counters of what faults do; the nemesis declares those of the faults that are on.
+pub(crate) const SLOW: &str = "fsyncs on a slow disk";
+pub(crate) const STALLED: &str = "fsyncs held by a stalled disk";
+pub(crate) const FROZEN: &str = "fsyncs held by a frozen machine";
+pub(crate) const FSYNC_ERRORS: &str = "fsyncs failed";
+pub(crate) const IO_ERRORS: &str = "disk io errors";
+pub(crate) const FULL: &str = "writes to a full disk";
+pub(crate) const ROTTEN: &str = "sectors: rotten";
+
 counters! {
     writes = "file writes",
     fsyncs = "fsyncs",
     dir_syncs = "folder syncs",
     stalls = "disk stalls" if |c: &DiskConfig| c.stall_per_million > 0,
-    slow_fsyncs = "fsyncs on a slow disk" if |c: &DiskConfig| c.slow_per_million > 0,
+    slow_fsyncs = SLOW if |c: &DiskConfig| c.slow_per_million > 0,
+    stalled = STALLED if |_: &DiskConfig| false,
+    frozen = FROZEN if |_: &DiskConfig| false,
     abandoned = "fsyncs that nobody awaited to the end",
     after_kill = "fsyncs that outlived a kill",
-    fsync_errors = "fsyncs failed" if |c: &DiskConfig| c.fsync_error_per_million > 0,
+    fsync_errors = FSYNC_ERRORS if |c: &DiskConfig| c.fsync_error_per_million > 0,
     fsync_lies = "fsyncs that lied" if |c: &DiskConfig| c.lying_fsync,
-    io_errors = "disk io errors" if |c: &DiskConfig| c.io_error_per_million > 0,
-    full = "writes to a full disk" if |c: &DiskConfig| c.capacity_bytes.is_some(),
+    io_errors = IO_ERRORS if |c: &DiskConfig| c.io_error_per_million > 0,
+    full = FULL if |c: &DiskConfig| c.capacity_bytes.is_some(),
     power_losses = "power losses of a disk",
     power_losses_in_fsync = "power losses in an fsync",
     sectors_old = "sectors: old",
@@ -48,7 +59,7 @@ counters! {
     sectors_zeroed = "sectors: zeroed",
     sectors_between = "sectors: intermediate version",
     sectors_cut_off = "sectors: beyond the end",
-    sectors_rotten = "sectors: rotten" if |c: &DiskConfig| c.bit_rot_per_million > 0,
+    sectors_rotten = ROTTEN if |c: &DiskConfig| c.bit_rot_per_million > 0,
     writes_lost = "lost writes",
     writes_torn = "torn writes",
     writes_kept = "kept unsynced writes",

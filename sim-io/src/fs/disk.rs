@@ -6,7 +6,7 @@
 //! Invariants: ids count up and are never reused; a file lives as long as a name (visible, durable, or in a
 //! pending change), an open handle or an fsync in flight refers to it; after a power loss both sides of
 //! everything agree.
-//! Not here: bytes (`content.rs`), power losses (`power.rs`), time (`disks.rs`).
+//! Not here: bytes (`content.rs`), power losses (`power.rs`), time (`flights.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -17,6 +17,7 @@ use super::config::DiskConfig;
 use super::content::Content;
 use super::errors;
 use super::names::{FileId, Link, NameChange, PendingNames, name_key};
+use super::trouble::Held;
 
 /// The folder that everything is in.
 pub(super) const ROOT: FileId = FileId(1);
@@ -83,6 +84,8 @@ pub(super) struct Place {
     pub(super) id: Option<FileId>,
     /// Made of the whole path.
     pub(super) key: u64,
+    /// The path ends with a slash: what is there must be a folder.
+    pub(super) is_folder: bool,
 }
 
 /// One node's disk.
@@ -93,6 +96,12 @@ pub(super) struct Disk {
     pub(super) pending: PendingNames,
     /// Instead of the one for all disks.
     pub(super) config: Option<DiskConfig>,
+    /// What faults do to it now.
+    pub(super) troubles: Vec<Held>,
+    /// Its configuration, made worse by those.
+    pub(super) worsened: Option<DiskConfig>,
+    /// Its machine stands still.
+    pub(super) frozen: bool,
     /// So many of the next fsyncs of files fail.
     pub(super) failing_fsyncs: u32,
     /// How often the power has failed: handles of before are of another world.
@@ -105,6 +114,9 @@ impl Default for Disk {
             inodes: Vec::new(),
             pending: PendingNames::default(),
             config: None,
+            troubles: Vec::new(),
+            worsened: None,
+            frozen: false,
             failing_fsyncs: 0,
             power_losses: 0,
         };
@@ -236,25 +248,55 @@ impl Disk {
 
     /// Where `path` leads; the folder before its last name must exist.
     pub(super) fn place(&self, path: &Path) -> io::Result<Place> {
-        let names = names_of(path)?;
+        let names = self.names_of(path)?;
         let Some((last, folders)) = names.split_last() else { return Err(errors::root()) };
-        let (mut dir, mut key) = (ROOT, 0);
-        for name in folders {
-            let folder = self.folder(dir).ok_or_else(errors::not_a_folder)?;
-            dir = *folder.visible.get(*name).ok_or_else(errors::not_found)?;
-            key = name_key(key, name);
-        }
-        let folder = self.folder(dir).ok_or_else(errors::not_a_folder)?;
+        let (dir, folder, key) = self.folder_at(folders)?;
         let id = folder.visible.get(*last).copied();
-        Ok(Place { dir, name: last.to_os_string(), id, key: name_key(key, last) })
+        let is_folder = asks_for_a_folder(path);
+        if is_folder && id.is_some_and(|id| self.content(id).is_some()) {
+            return Err(errors::not_a_folder());
+        }
+        Ok(Place { dir, name: last.to_os_string(), id, key: name_key(key, last), is_folder })
     }
 
     /// What is at `path`.
     pub(super) fn find(&self, path: &Path) -> io::Result<FileId> {
-        if names_of(path)?.is_empty() {
+        if self.names_of(path)?.is_empty() {
             return Ok(ROOT);
         }
         self.place(path)?.id.ok_or_else(errors::not_found)
+    }
+
+    /// The folder that these names lead to, and the key of its path.
+    fn folder_at(&self, names: &[&OsStr]) -> io::Result<(FileId, &Folder, u64)> {
+        let (mut dir, mut key) = (ROOT, 0);
+        for name in names {
+            let folder = self.folder(dir).ok_or_else(errors::not_a_folder)?;
+            dir = *folder.visible.get(*name).ok_or_else(errors::not_found)?;
+            key = name_key(key, name);
+        }
+        Ok((dir, self.folder(dir).ok_or_else(errors::not_a_folder)?, key))
+    }
+
+    /// The names along a path, read from the root. `..` leads back from a folder that must be there; as there are
+    /// no links, to where its letters say.
+    fn names_of<'p>(&self, path: &'p Path) -> io::Result<Vec<&'p OsStr>> {
+        let mut names = Vec::new();
+        for component in path.components() {
+            match component {
+                Component::RootDir | Component::CurDir => {}
+                Component::ParentDir => {
+                    self.folder_at(&names)?;
+                    names.pop();
+                }
+                Component::Normal(name) => names.push(checked(name)?),
+                Component::Prefix(_) => return Err(errors::bad_path()),
+            }
+        }
+        if path.as_os_str().is_empty() {
+            return Err(errors::not_found());
+        }
+        Ok(names)
     }
 
     /// Whether `dir` is `folder`, or somewhere in it.
@@ -274,9 +316,11 @@ impl Disk {
 
     /// The files in the folder `dir` of one side, by name; none if there is no such folder.
     pub(super) fn files_in(&self, side: Side, dir: &Path) -> Vec<(&OsStr, &[u8])> {
-        let Ok(names) = names_of(dir) else { return Vec::new() };
-        let mut below = names.iter();
-        let folder = below.try_fold(ROOT, |at, name| self.folder(at)?.names(side).get(*name).copied());
+        let mut names = dir.components().filter_map(|component| match component {
+            Component::Normal(name) => Some(name),
+            _ => None,
+        });
+        let folder = names.try_fold(ROOT, |at, name| self.folder(at)?.names(side).get(name).copied());
         let Some(folder) = folder.and_then(|id| self.folder(id)) else { return Vec::new() };
         let files = folder.names(side).iter().filter_map(|(name, id)| {
             let content = self.content(*id)?;
@@ -334,22 +378,19 @@ impl Disk {
     }
 }
 
-/// The names along a path, read from the root; `.` and `..` are resolved by their letters, for there are no
-/// links.
-fn names_of(path: &Path) -> io::Result<Vec<&OsStr>> {
-    let mut names = Vec::new();
-    for component in path.components() {
-        match component {
-            Component::RootDir | Component::CurDir => {}
-            Component::ParentDir => {
-                names.pop();
-            }
-            Component::Normal(name) => names.push(name),
-            Component::Prefix(_) => return Err(errors::bad_path()),
-        }
+/// Longer names are refused, as by most file systems.
+const LONGEST_NAME_BYTES: usize = 255;
+
+fn checked(name: &OsStr) -> io::Result<&OsStr> {
+    let bytes = name.as_encoded_bytes();
+    match () {
+        () if bytes.len() > LONGEST_NAME_BYTES => Err(errors::name_too_long()),
+        () if bytes.contains(&0) => Err(errors::bad_path()),
+        () => Ok(name),
     }
-    if path.as_os_str().is_empty() {
-        return Err(errors::not_found());
-    }
-    Ok(names)
+}
+
+fn asks_for_a_folder(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    bytes.ends_with(b"/") || bytes.ends_with(b"/.")
 }

@@ -1,6 +1,6 @@
 //! The errors that a simulated disk gives: kinds and numbers as on Linux.
 //!
-//! Not here: when (`disks.rs`, `disk.rs`).
+//! Not here: when (`flights.rs`, `disk.rs`, `process.rs`).
 
 use std::io::{Error, ErrorKind};
 
@@ -8,6 +8,8 @@ use std::io::{Error, ErrorKind};
 const EBADF: i32 = 9;
 /// The number of EIO on every Unix.
 const EIO: i32 = 5;
+/// The number of EINVAL on every Unix.
+const EINVAL: i32 = 22;
 
 /// The handle belongs to an incarnation that has ended.
 pub(super) fn process_gone() -> Error {
@@ -39,7 +41,20 @@ pub(super) fn root() -> Error {
 }
 
 pub(super) fn bad_path() -> Error {
-    Error::new(ErrorKind::InvalidInput, "paths have no prefix here")
+    Error::new(ErrorKind::InvalidInput, "paths have no prefix and no NUL here")
+}
+
+pub(super) fn name_too_long() -> Error {
+    Error::from(ErrorKind::InvalidFilename)
+}
+
+pub(super) fn not_text() -> Error {
+    Error::new(ErrorKind::InvalidData, "the file is not UTF-8")
+}
+
+/// What ftruncate says of a file that is not open for writing.
+pub(super) fn not_to_be_cut() -> Error {
+    Error::from_raw_os_error(EINVAL)
 }
 
 pub(super) fn into_itself() -> Error {

@@ -15,8 +15,8 @@ use std::rc::Rc;
 
 use sim_runtime::rng::hash_bytes;
 
-use super::disks::Target;
 use super::errors;
+use super::flights::Target;
 use super::folders::{Metadata, metadata_of};
 use super::names::FileId;
 use super::options::OpenOptions;
@@ -50,7 +50,7 @@ pub(super) struct Open {
 pub(super) struct Modes {
     pub(super) reads: bool,
     pub(super) writes: bool,
-    /// Writes through the cursor go to the end.
+    /// Writes go to the end, whatever they ask for.
     pub(super) appends: bool,
 }
 
@@ -102,7 +102,7 @@ impl Open {
         })
     }
 
-    /// Writes at `offset`, or at the end; returns where.
+    /// Writes at `offset`, or at the end (in any case there when the file was opened for that); returns where.
     #[inline]
     fn write(&self, bytes: &[u8], offset: Option<u64>) -> io::Result<u64> {
         let at = self.process.act(self.id, |state| {
@@ -111,7 +111,7 @@ impl Open {
             }
             let node = self.process.owner.node;
             let len = state.disk(node).content_mut(self.id).len();
-            let at = offset.unwrap_or(len);
+            let at = offset.filter(|_| !self.modes.appends).unwrap_or(len);
             if bytes.is_empty() {
                 return Ok(at);
             }
@@ -130,8 +130,7 @@ impl Open {
 
     /// Writes through the cursor: there, or at the end of a file opened for appending.
     pub(super) fn write_at_cursor(&self, bytes: &[u8]) -> io::Result<usize> {
-        let offset = if self.modes.appends { None } else { Some(self.cursor.get()) };
-        let at = self.write(bytes, offset)?;
+        let at = self.write(bytes, Some(self.cursor.get()))?;
         self.cursor.set(at + bytes.len() as u64);
         Ok(bytes.len())
     }
@@ -139,7 +138,7 @@ impl Open {
     pub(super) fn set_len(&self, len: u64) -> io::Result<()> {
         let changed = self.process.act(self.id, |state| {
             if !self.modes.writes {
-                return Err(errors::wrong_mode());
+                return Err(errors::not_to_be_cut());
             }
             let node = self.process.owner.node;
             let before = state.disk(node).content_mut(self.id).len();
@@ -207,7 +206,7 @@ impl File {
     }
 
     /// Writes at byte `offset`; a gap before it reads zero. Visible at once, durable after a sync that begins
-    /// later.
+    /// later. As on Linux, a file opened for appending is written at its end all the same.
     ///
     /// # Errors
     /// EIO, `StorageFull` (nothing was written), EBADF when not opened for writing.
@@ -237,7 +236,7 @@ impl File {
     /// and with it the old bytes behind a write that did land.
     ///
     /// # Errors
-    /// As [`File::write_at`].
+    /// As [`File::write_at`], but EINVAL when not opened for writing.
     pub async fn set_len(&self, len: u64) -> io::Result<()> {
         self.simulated().set_len(len)
     }

@@ -1,7 +1,6 @@
 //! What programs do with paths: folders, names, and whole files at once.
 //!
-//! All of it acts on the disk of the node whose code calls it; paths start at the root, `..` is resolved by its
-//! letters (there are no links).
+//! All of it acts on the disk of the node whose code calls it; paths start at the root, and there are no links.
 //!
 //! Invariants: names change at once for every program on the node and are durable after [`sync_dir`] of their
 //! folder; only that takes virtual time.
@@ -14,9 +13,9 @@ use std::path::{Path, PathBuf};
 use sim_runtime::rng::hash_bytes;
 
 use super::disk::{Body, Disk, Place};
-use super::disks::Target;
 use super::errors;
 use super::file::File;
+use super::flights::Target;
 use super::names::FileId;
 use super::process::{Process, Syncing};
 use crate::records::NameChanged;
@@ -197,6 +196,9 @@ pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<
         if moves_a_folder && disk.is_within(target.dir, id) {
             return Err(errors::into_itself());
         }
+        if !moves_a_folder && target.is_folder {
+            return Err(if target.id.is_some() { errors::is_a_folder() } else { errors::not_a_folder() });
+        }
         if let Some(replaced) = target.id {
             match disk.folder(replaced) {
                 Some(_) if !moves_a_folder => return Err(errors::is_a_folder()),
@@ -242,13 +244,11 @@ pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 /// Whether something is at `path`.
 ///
 /// # Errors
-/// Those of [`metadata`] that do not mean "no".
+/// Those of [`metadata`] but `NotFound`, as `std::fs::exists`.
 pub async fn exists(path: impl AsRef<Path>) -> io::Result<bool> {
     match metadata(path).await {
         Ok(_) => Ok(true),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(false)
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -259,6 +259,14 @@ pub async fn exists(path: impl AsRef<Path>) -> io::Result<bool> {
 /// See [`OpenOptions::open`](super::OpenOptions::open) and [`File::read_at`].
 pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     File::open(path).await?.simulated().read_all()
+}
+
+/// All of a file, as text.
+///
+/// # Errors
+/// Those of [`read`]; `InvalidData` when it is not UTF-8.
+pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
+    String::from_utf8(read(path).await?).map_err(|_| errors::not_text())
 }
 
 /// Creates a file, or cuts it to nothing, and writes `bytes`. Nothing is synced.

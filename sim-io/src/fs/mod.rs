@@ -9,11 +9,13 @@
 //! | `folders` | functions on paths: folders, names, whole files |
 //! | `options`, `file`, `cursor` | opening files, open files, the `futures::io` traits |
 //! | `process` | who acts, and waits for a sync |
-//! | `disks` | the device: syncs in flight, faults, what oracles ask |
+//! | `disks` | the device: whose disk, power losses, what oracles ask |
+//! | `flights` | syncs in flight |
 //! | `disk` | one node's disk: folders, files, where a path leads |
 //! | `content` | bytes of a file that are visible and not durable |
 //! | `names` | names that are visible and not durable |
 //! | `power`, `crash` | a power loss: of a disk, of a file's sectors |
+//! | `trouble` | what a fault does to a disk for a while |
 //! | `config`, `counters`, `errors` | what disks are like, what happened to them, what they answer |
 //!
 //! The model. A write is visible at once and durable only after a sync that began after it; a sync takes
@@ -29,22 +31,26 @@ mod file;
 mod cursor;
 mod process;
 mod disks;
+mod flights;
 mod disk;
 mod content;
 mod names;
 mod power;
 mod crash;
+mod trouble;
 mod config;
-mod counters;
+pub(crate) mod counters;
 mod errors;
 
 pub use config::DiskConfig;
 pub use disk::{Image, Side};
-pub use disks::{Disks, FSYNC_WINDOW};
+pub use disks::Disks;
 pub use file::File;
+pub use flights::FSYNC_WINDOW;
 pub use folders::{
-    DirEntry, Metadata, create_dir, create_dir_all, exists, metadata, read, read_dir, remove_dir,
-    remove_file, rename, sync_dir, write,
+    DirEntry, Metadata, create_dir, create_dir_all, exists, metadata, read, read_dir, read_to_string,
+    remove_dir, remove_file, rename, sync_dir, write,
 };
 pub use names::FileId;
 pub use options::OpenOptions;
+pub use trouble::Trouble;

@@ -43,7 +43,7 @@ impl OpenOptions {
         self
     }
 
-    /// May be written; writes through the cursor go to the end.
+    /// May be written; writes go to the end.
     pub fn append(&mut self, append: bool) -> &mut Self {
         self.append = append;
         self
@@ -108,6 +108,7 @@ impl OpenOptions {
             place => place?,
         };
         match place.id {
+            _ if place.is_folder && (self.create || self.create_new) => Err(errors::is_a_folder()),
             Some(_) if self.create_new => Err(errors::exists()),
             Some(id) if disk.content(id).is_none() => Err(errors::is_a_folder()),
             Some(id) => Ok((id, None)),

@@ -5,7 +5,7 @@
 //!
 //! Invariants: a fate is a function of (fault, disk, path) and of nothing else; where the field is calm every
 //! name is kept; a file that has lost its name is gone, whatever was synced of it.
-//! Not here: the fates of bytes (`crash.rs`), the order of names (`names.rs`), syncs (`disks.rs`).
+//! Not here: the fates of bytes (`crash.rs`), the order of names (`names.rs`), syncs (`flights.rs`).
 
 use std::collections::BTreeMap;
 

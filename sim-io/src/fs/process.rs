@@ -14,8 +14,9 @@ use sim_runtime::trace::Payload;
 use sim_runtime::{Handle, Owner};
 
 use super::disk::Disk;
-use super::disks::{Disks, Outcome, State, Target, note};
+use super::disks::{Disks, State, note};
 use super::errors;
+use super::flights::{Outcome, Target};
 use super::names::FileId;
 use crate::records::FileIoFailed;
 

@@ -4,11 +4,12 @@
 //!   at heal_at_ns:                      drop those tasks, end what is under way
 //!
 //! Faults overlap freely. A fault takes hold of what it finds: nodes that are up (and remembers their
-//! incarnation), nodes that run, links (which count their cuts). What another fault holds already it leaves
-//! alone, and it ends only what it began, so no node is ever started twice or resumed in another life.
+//! incarnation), nodes that run, links (which count their cuts), clocks that run as they should, disks (which
+//! know their troubles by fault). What another fault holds already it leaves alone, and it ends only what it
+//! began, so no node is ever started twice or resumed in another life.
 //!
 //! Invariants: when [`run`] returns, no fault holds anything; a fault is counted when it found something to
-//! do, and never before.
+//! do, and never before; what it then did to somebody, the devices count.
 //! Not here: which faults (`plan.rs`).
 
 use std::cell::RefCell;
@@ -20,9 +21,10 @@ use sim_runtime::rng::hash_name;
 use sim_runtime::time::sleep;
 use sim_runtime::{Handle, NodeId, Owner, probe, task};
 
-use super::fault::{Fault, FaultKind, PlannedFault, Target, When};
+use super::fault::{Fault, Links, PlannedFault, Target, When};
 use super::plan::Plan;
-use crate::net::Net;
+use crate::fs::{Disks, Trouble};
+use crate::net::{Burst, Net};
 use crate::records::{FaultBegan, FaultEnded};
 
 /// How often a fault that waits for a role looks for it.
@@ -42,6 +44,7 @@ pub async fn run(plan: Plan) {
     let nemesis = Rc::new(Nemesis {
         world: world.clone(),
         net: world.device(),
+        disks: world.device(),
         plan,
         holds: RefCell::default(),
         unfired: RefCell::default(),
@@ -60,13 +63,20 @@ pub async fn run(plan: Plan) {
 /// What a fault holds while it lasts.
 enum Hold {
     Down(Vec<Owner>),
+    /// Or frozen.
     Paused(Vec<Owner>),
     Cut(Vec<(NodeId, NodeId)>),
+    Burst(Vec<(NodeId, NodeId)>, Burst),
+    Stepped(Vec<NodeId>, i64),
+    /// With the rates of before, and the new one.
+    Drifting(Vec<(NodeId, i32)>, i32),
+    Troubled(Vec<NodeId>, Trouble),
 }
 
 struct Nemesis {
     world: Handle,
     net: Rc<Net>,
+    disks: Rc<Disks>,
     plan: Plan,
     /// By id of the fault.
     holds: RefCell<BTreeMap<u32, Hold>>,
@@ -79,7 +89,7 @@ impl Nemesis {
     fn declare_counters(&self) {
         let kinds = self.plan.kinds.iter().copied();
         let kinds = kinds.chain(self.plan.faults.iter().map(|fault| fault.what.kind()));
-        for counter in kinds.flat_map(FaultKind::counters) {
+        for counter in kinds.flat_map(|kind| kind.counters().iter().chain(kind.effects())) {
             self.world.count(counter, 0);
         }
         if !self.plan.faults.is_empty() {
@@ -133,58 +143,117 @@ impl Nemesis {
     /// Applies the fault; false when it found nothing to do.
     fn begin(&self, fault: &PlannedFault, hit: Option<NodeId>) -> bool {
         let id = u64::from(fault.id);
-        let resolve = |target: &Target| self.resolve(target, hit);
-        let struck = match &fault.what {
-            Fault::PowerOff { target } => resolve(target),
-            _ => Vec::new(),
-        };
-        let (hold, nodes, width) = match &fault.what {
-            Fault::Kill { target } | Fault::PowerOff { target } => {
-                let owners = self.live(resolve(target), |_| true);
-                (Hold::Down(owners.clone()), ids(&owners), self.width(owners.len()))
-            }
-            Fault::Pause { target } => {
-                let owners = self.live(resolve(target), |node| !self.world.is_paused(node));
-                (Hold::Paused(owners.clone()), ids(&owners), 0)
-            }
-            Fault::Partition { sides } => {
-                let links =
-                    self.links(|a, b| !sides.iter().any(|side| side.contains(&a) && side.contains(&b)));
-                (Hold::Cut(links), sides.first().cloned().unwrap_or_default(), 0)
-            }
-            Fault::Isolate { target } => {
-                let alone = resolve(target);
-                (Hold::Cut(self.links(|a, b| alone.contains(&a) || alone.contains(&b))), alone, 0)
-            }
-            Fault::CutLink { one, other } => {
-                let (one, other) = (resolve(one), resolve(other));
-                let between = |a, b| one.contains(&a) && other.contains(&b);
-                (Hold::Cut(self.links(|a, b| between(a, b) || between(b, a))), [one, other].concat(), 0)
-            }
-            Fault::CutOneWay { from, to } => {
-                let (from, to) = (resolve(from), resolve(to));
-                (Hold::Cut(self.links(|a, b| from.contains(&a) && to.contains(&b))), [from, to].concat(), 0)
-            }
-        };
+        let hold = self.take_hold(&fault.what, hit);
         if hold.is_empty() {
             self.world.count(IDLE, 1);
             return false;
         }
         let kind = fault.what.kind();
+        let nodes = self.nodes(&fault.what, &hold, hit);
         let mask = nodes.iter().filter(|node| node.0 < 64).fold(0, |mask, node| mask | 1 << node.0);
         self.world.emit(FaultBegan { id, kind: hash_name(kind.name()), nodes: mask });
+        let width = if let Hold::Down(owners) = &hold { self.width(owners.len()) } else { 0 };
         self.world.count(kind.counters()[width], 1);
         match &hold {
-            Hold::Down(_) if matches!(fault.what, Fault::PowerOff { .. }) => {
+            Hold::Down(owners) => match &fault.what {
                 // Machines whose process is down already are struck too.
-                self.world.power_off(&struck, id);
+                Fault::PowerOff { target } => self.world.power_off(&self.resolve(target, hit), id),
+                _ => owners.iter().for_each(|owner| self.world.kill(owner.node, id)),
+            },
+            Hold::Paused(owners) => {
+                let is_whole = matches!(fault.what, Fault::Freeze { .. });
+                let stop = |node| if is_whole { self.world.freeze(node) } else { self.world.pause(node) };
+                owners.iter().for_each(|owner| stop(owner.node));
             }
-            Hold::Down(_) => nodes.iter().for_each(|node| self.world.kill(*node, id)),
-            Hold::Paused(_) => nodes.iter().for_each(|node| self.world.pause(*node)),
             Hold::Cut(links) => links.iter().for_each(|(from, to)| self.net.cut(*from, *to)),
+            Hold::Burst(links, burst) => {
+                links.iter().for_each(|(from, to)| self.net.burst(id, *from, *to, *burst));
+            }
+            Hold::Stepped(nodes, by_ns) => {
+                nodes.iter().for_each(|node| self.world.step_wall(*node, *by_ns));
+            }
+            Hold::Drifting(nodes, ppm) => {
+                nodes.iter().for_each(|(node, _)| self.world.set_drift(*node, *ppm));
+            }
+            Hold::Troubled(nodes, trouble) => {
+                nodes.iter().for_each(|node| self.disks.trouble(&self.world, id, *node, *trouble));
+            }
         }
         self.holds.borrow_mut().insert(fault.id, hold);
         true
+    }
+
+    /// What there is for the fault to take hold of.
+    fn take_hold(&self, fault: &Fault, hit: Option<NodeId>) -> Hold {
+        let resolve = |target: &Target| self.resolve(target, hit);
+        let troubled = |target: &Target, trouble| Hold::Troubled(self.machines(resolve(target)), trouble);
+        match fault {
+            Fault::Kill { target } | Fault::PowerOff { target } => {
+                Hold::Down(self.live(resolve(target), |_| true))
+            }
+            Fault::Pause { target } | Fault::Freeze { target } => {
+                Hold::Paused(self.live(resolve(target), |node| !self.world.is_paused(node)))
+            }
+            Fault::Partition { sides } => {
+                let share_a_side = |a, b| sides.iter().any(|side| side.contains(&a) && side.contains(&b));
+                Hold::Cut(self.links(|a, b| !share_a_side(a, b)))
+            }
+            Fault::Isolate { target } => Hold::Cut(self.links_of(&Links::Of(target.clone()), hit)),
+            Fault::CutLink { one, other } => {
+                let between = Links::Between { one: one.clone(), other: other.clone() };
+                Hold::Cut(self.links_of(&between, hit))
+            }
+            Fault::CutOneWay { from, to } => {
+                let one_way = Links::OneWay { from: from.clone(), to: to.clone() };
+                Hold::Cut(self.links_of(&one_way, hit))
+            }
+            Fault::SlowLinks { links, factor } => {
+                Hold::Burst(self.links_of(links, hit), Burst::Slow { factor: *factor })
+            }
+            Fault::LossBurst { links, per_million } => {
+                Hold::Burst(self.links_of(links, hit), Burst::Loss { per_million: *per_million })
+            }
+            Fault::DuplicationBurst { links, per_million } => {
+                Hold::Burst(self.links_of(links, hit), Burst::Duplication { per_million: *per_million })
+            }
+            Fault::WallStep { target, ahead_ms } => {
+                Hold::Stepped(self.machines(resolve(target)), ahead_ms.saturating_mul(1_000_000))
+            }
+            Fault::Drift { target, ppm } => {
+                let nodes =
+                    self.machines(resolve(target)).into_iter().filter(|node| !self.is_drifting(*node));
+                Hold::Drifting(nodes.map(|node| (node, self.world.drift_ppm(node))).collect(), *ppm)
+            }
+            Fault::DiskStall { target } => troubled(target, Trouble::Stall),
+            Fault::SlowDisk { target, factor } => troubled(target, Trouble::Slow { factor: *factor }),
+            Fault::FsyncErrors { target, per_million } => {
+                troubled(target, Trouble::FsyncErrors { per_million: *per_million })
+            }
+            Fault::IoErrors { target, per_million } => {
+                troubled(target, Trouble::IoErrors { per_million: *per_million })
+            }
+            Fault::DiskFull { target, room_bytes } => {
+                troubled(target, Trouble::Full { room_bytes: *room_bytes })
+            }
+            Fault::BitRot { target, per_million } => {
+                troubled(target, Trouble::Rot { per_million: *per_million })
+            }
+        }
+    }
+
+    /// Whom the record of the fault names.
+    fn nodes(&self, fault: &Fault, hold: &Hold, hit: Option<NodeId>) -> Vec<NodeId> {
+        let resolve = |target: &Target| self.resolve(target, hit);
+        match (fault, hold) {
+            (Fault::Partition { sides }, _) => sides.first().cloned().unwrap_or_default(),
+            (Fault::Isolate { target }, _) => resolve(target),
+            (Fault::CutLink { one, other }, _) => [resolve(one), resolve(other)].concat(),
+            (Fault::CutOneWay { from, to }, _) => [resolve(from), resolve(to)].concat(),
+            (_, Hold::Down(owners) | Hold::Paused(owners)) => owners.iter().map(|owner| owner.node).collect(),
+            (_, Hold::Cut(links) | Hold::Burst(links, _)) => links.iter().map(|(from, _)| *from).collect(),
+            (_, Hold::Stepped(nodes, _) | Hold::Troubled(nodes, _)) => nodes.clone(),
+            (_, Hold::Drifting(nodes, _)) => nodes.iter().map(|(node, _)| *node).collect(),
+        }
     }
 
     /// Takes back what the fault holds.
@@ -201,6 +270,14 @@ impl Nemesis {
                 still_alive.for_each(|owner| self.world.resume(owner.node));
             }
             Hold::Cut(links) => links.iter().for_each(|(from, to)| self.net.heal(*from, *to)),
+            Hold::Burst(..) => self.net.calm(id.into()),
+            Hold::Stepped(nodes, by_ns) => {
+                nodes.iter().for_each(|node| self.world.step_wall(*node, by_ns.saturating_neg()));
+            }
+            Hold::Drifting(nodes, _) => {
+                nodes.iter().for_each(|(node, before)| self.world.set_drift(*node, *before));
+            }
+            Hold::Troubled(..) => self.disks.calm(&self.world, id.into()),
         }
         let fault = self.plan.faults.iter().find(|fault| fault.id == id);
         let kind = fault.expect("only planned faults begin").what.kind();
@@ -232,10 +309,43 @@ impl Nemesis {
         found.map(|node| Owner { node, incarnation: self.world.incarnation(node) }).collect()
     }
 
-    /// The directed links between all nodes but the host for which `is_cut` holds.
-    fn links(&self, is_cut: impl Fn(NodeId, NodeId) -> bool) -> Vec<(NodeId, NodeId)> {
+    /// Those of `nodes` that are not the host, up or down.
+    fn machines(&self, mut nodes: Vec<NodeId>) -> Vec<NodeId> {
+        nodes.retain(|node| *node != NodeId::HOST);
+        nodes
+    }
+
+    fn is_drifting(&self, node: NodeId) -> bool {
+        let drifts = |hold: &Hold| match hold {
+            Hold::Drifting(nodes, _) => nodes.iter().any(|(drifting, _)| *drifting == node),
+            _ => false,
+        };
+        self.holds.borrow().values().any(drifts)
+    }
+
+    /// The directed links between all nodes but the host for which `fits` holds.
+    fn links(&self, fits: impl Fn(NodeId, NodeId) -> bool) -> Vec<(NodeId, NodeId)> {
         let nodes = || (1..self.world.node_count()).map(NodeId);
-        nodes().flat_map(|a| nodes().map(move |b| (a, b))).filter(|(a, b)| a != b && is_cut(*a, *b)).collect()
+        nodes().flat_map(|a| nodes().map(move |b| (a, b))).filter(|(a, b)| a != b && fits(*a, *b)).collect()
+    }
+
+    fn links_of(&self, links: &Links, hit: Option<NodeId>) -> Vec<(NodeId, NodeId)> {
+        let resolve = |target: &Target| self.resolve(target, hit);
+        match links {
+            Links::Of(target) => {
+                let ends = resolve(target);
+                self.links(|a, b| ends.contains(&a) || ends.contains(&b))
+            }
+            Links::Between { one, other } => {
+                let (one, other) = (resolve(one), resolve(other));
+                let between = |a, b| one.contains(&a) && other.contains(&b);
+                self.links(|a, b| between(a, b) || between(b, a))
+            }
+            Links::OneWay { from, to } => {
+                let (from, to) = (resolve(from), resolve(to));
+                self.links(|a, b| from.contains(&a) && to.contains(&b))
+            }
+        }
     }
 
     /// 0 for one, 1 for several, 2 for all: the place of the counter.
@@ -252,11 +362,9 @@ impl Hold {
     fn is_empty(&self) -> bool {
         match self {
             Self::Down(owners) | Self::Paused(owners) => owners.is_empty(),
-            Self::Cut(links) => links.is_empty(),
+            Self::Cut(links) | Self::Burst(links, _) => links.is_empty(),
+            Self::Stepped(nodes, _) | Self::Troubled(nodes, _) => nodes.is_empty(),
+            Self::Drifting(nodes, _) => nodes.is_empty(),
         }
     }
-}
-
-fn ids(owners: &[Owner]) -> Vec<NodeId> {
-    owners.iter().map(|owner| owner.node).collect()
 }

@@ -1,15 +1,17 @@
 //! Faults as values: what goes wrong, when, to whom, and for how long.
 //!
 //!   PlannedFault { id, when, what, lasts_us }
-//!                      │     └─ Fault: kill, power off, pause, partition, isolate, cut
+//!                      │     └─ Fault: kill, power off, pause, freeze; partition, isolate, cut, slow, lossy links;
+//!                      │               clocks that jump and drift; disks that stall, slow down, fail, fill up, rot
 //!                      └─ When: at a time, in a window, after a point, when a role is played
 //!
 //! Invariants: a value says everything; units end names; unknown fields are refused when a file is read.
-//! Not here: choosing (`plan.rs`), doing (`driver.rs`).
+//! Not here: kinds and how they are counted (`kind.rs`), choosing (`plan.rs`), doing (`driver.rs`).
 
 use serde::{Deserialize, Serialize};
 use sim_runtime::NodeId;
-use sim_runtime::rng::hash_name;
+
+use super::kind::FaultKind;
 
 /// A fault with its place in a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -21,7 +23,7 @@ pub struct PlannedFault {
     pub when: When,
     /// What happens.
     pub what: Fault,
-    /// How long it lasts: nodes are down or paused, links are cut.
+    /// How long it lasts: then nodes come back, links and disks are what they were, clocks run true.
     pub lasts_us: u64,
 }
 
@@ -77,6 +79,28 @@ pub enum Target {
     AllServers,
 }
 
+/// Which links, each in one direction, a fault is about. The host's are left alone.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Links {
+    /// All to and from these nodes.
+    Of(Target),
+    /// Those between the two, both ways.
+    Between {
+        /// One end.
+        one: Target,
+        /// The other.
+        other: Target,
+    },
+    /// From the one to the other.
+    OneWay {
+        /// From whom.
+        from: Target,
+        /// To whom.
+        to: Target,
+    },
+}
+
 /// What goes wrong.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -121,75 +145,87 @@ pub enum Fault {
         /// By whom.
         to: Target,
     },
-}
-
-/// Kinds of faults, to be switched on and weighed.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FaultKind {
-    /// [`Fault::Kill`].
-    Kill,
-    /// [`Fault::PowerOff`].
-    PowerOff,
-    /// [`Fault::Pause`].
-    Pause,
-    /// [`Fault::Partition`] without a bridge.
-    Partition,
-    /// [`Fault::Partition`] with a node on two sides.
-    Bridge,
-    /// [`Fault::Isolate`].
-    Isolate,
-    /// [`Fault::CutLink`].
-    CutLink,
-    /// [`Fault::CutOneWay`].
-    CutOneWay,
-}
-
-impl FaultKind {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Kill,
-        Self::PowerOff,
-        Self::Pause,
-        Self::Partition,
-        Self::Bridge,
-        Self::Isolate,
-        Self::CutLink,
-        Self::CutOneWay,
-    ];
-
-    /// Its name in files; its hash is in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Kill => "kill",
-            Self::PowerOff => "power_off",
-            Self::Pause => "pause",
-            Self::Partition => "partition",
-            Self::Bridge => "bridge",
-            Self::Isolate => "isolate",
-            Self::CutLink => "cut_link",
-            Self::CutOneWay => "cut_one_way",
-        }
-    }
-
-    /// The kind whose name has this hash.
-    pub fn of_hash(hash: u64) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| hash_name(kind.name()) == hash)
-    }
-
-    /// The names under which faults of this kind are counted when they really happen.
-    pub const fn counters(self) -> &'static [&'static str] {
-        match self {
-            Self::Kill => &["crashes: one", "crashes: several", "crashes: all"],
-            Self::PowerOff => &["power losses: one", "power losses: several", "power losses: all"],
-            Self::Pause => &["pauses"],
-            Self::Partition => &["partitions"],
-            Self::Bridge => &["partitions with a bridge"],
-            Self::Isolate => &["isolations"],
-            Self::CutLink => &["links cut"],
-            Self::CutOneWay => &["links cut one way"],
-        }
-    }
+    /// Messages take longer on these links.
+    SlowLinks {
+        /// Which.
+        links: Links,
+        /// Latency is multiplied by this.
+        factor: u32,
+    },
+    /// Messages are lost on these links.
+    LossBurst {
+        /// Which.
+        links: Links,
+        /// In how many (link, bucket) of a million.
+        per_million: u32,
+    },
+    /// Messages arrive twice on these links.
+    DuplicationBurst {
+        /// Which.
+        links: Links,
+        /// In how many (link, bucket) of a million.
+        per_million: u32,
+    },
+    /// The machines stand still as a whole, as when a hypervisor pauses them: nothing is taken or acknowledged,
+    /// syncs do not get on, timers are late. What arrives waits in the network card, or is lost when that is full.
+    Freeze {
+        /// Whose.
+        target: Target,
+    },
+    /// The wall clocks jump, and back at the end. `Instant`s do not.
+    WallStep {
+        /// Whose.
+        target: Target,
+        /// Forward, or back when negative.
+        ahead_ms: i64,
+    },
+    /// The clocks run at another rate, `Instant`s too.
+    Drift {
+        /// Whose.
+        target: Target,
+        /// How much faster than global time, in parts per million; above -1,000,000.
+        ppm: i32,
+    },
+    /// The disks finish no sync.
+    DiskStall {
+        /// Whose.
+        target: Target,
+    },
+    /// The disks take longer for a sync.
+    SlowDisk {
+        /// Whose.
+        target: Target,
+        /// 2 to this many times as long, by half seconds.
+        factor: u32,
+    },
+    /// Syncs fail, and what they covered is reported clean to the next ones.
+    FsyncErrors {
+        /// Whose.
+        target: Target,
+        /// In how many (disk, bucket) of a million.
+        per_million: u32,
+    },
+    /// Whatever is asked of the disks fails with EIO.
+    IoErrors {
+        /// Whose.
+        target: Target,
+        /// In how many (disk, bucket) of a million.
+        per_million: u32,
+    },
+    /// The disks are full: ENOSPC.
+    DiskFull {
+        /// Whose.
+        target: Target,
+        /// So much still fits.
+        room_bytes: u64,
+    },
+    /// Durable bits of the disks flip when their power fails meanwhile.
+    BitRot {
+        /// Whose.
+        target: Target,
+        /// In how many sectors of a million.
+        per_million: u32,
+    },
 }
 
 impl Fault {
@@ -207,6 +243,18 @@ impl Fault {
             Self::Isolate { .. } => FaultKind::Isolate,
             Self::CutLink { .. } => FaultKind::CutLink,
             Self::CutOneWay { .. } => FaultKind::CutOneWay,
+            Self::SlowLinks { .. } => FaultKind::SlowLinks,
+            Self::LossBurst { .. } => FaultKind::LossBurst,
+            Self::DuplicationBurst { .. } => FaultKind::DuplicationBurst,
+            Self::Freeze { .. } => FaultKind::Freeze,
+            Self::WallStep { .. } => FaultKind::WallStep,
+            Self::Drift { .. } => FaultKind::Drift,
+            Self::DiskStall { .. } => FaultKind::DiskStall,
+            Self::SlowDisk { .. } => FaultKind::SlowDisk,
+            Self::FsyncErrors { .. } => FaultKind::FsyncErrors,
+            Self::IoErrors { .. } => FaultKind::IoErrors,
+            Self::DiskFull { .. } => FaultKind::DiskFull,
+            Self::BitRot { .. } => FaultKind::BitRot,
         }
     }
 }

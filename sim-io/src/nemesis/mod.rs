@@ -3,7 +3,10 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`fault`] | what can go wrong, when and to whom, as values |
+//! | [`kind`] | kinds of faults, and how they are counted |
 //! | [`plan`] | a list of faults from a seed, and its simpler variants |
+//! | `choose` | one fault of a plan: kind, moment, victim |
+//! | `milder` | what to try in place of a fault |
 //! | `driver` | [`run`]: applies faults and takes them back |
 //!
 //! Invariants: whatever the nemesis did is undone when [`run`] returns; a plan decides nothing while it runs
@@ -11,9 +14,13 @@
 //! Not here: what a fault does to sockets and disks (they are told by the runtime).
 
 pub mod fault;
+pub mod kind;
 pub mod plan;
+mod choose;
+mod milder;
 mod driver;
 
 pub use driver::run;
-pub use fault::{Fault, FaultKind, PlannedFault, Target, When};
+pub use fault::{Fault, Links, PlannedFault, Target, When};
+pub use kind::FaultKind;
 pub use plan::{Aim, Plan, PlanConfig};

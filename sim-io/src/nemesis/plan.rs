@@ -1,22 +1,26 @@
 //! Plans: a list of faults from a seed, and its simpler variants.
 //!
 //!   seed ──stream "plan"──► times ──┐
-//!   seed + place in the list ───────┴──► one fault ──► Plan { faults, heal_at_ns }
+//!   seed + place in the list ───────┴──► one fault ──────────────┬──► Plan { faults, heal_at_ns }
+//!   seed + kind ──► times, faults of a kind with its own sequence ┘
 //!
-//! Each fault comes from a stream of its own, so that switching a kind on does not move the others in time, and
-//! one more fault does not change the earlier ones.
+//! Each fault comes from a stream of its own, so that one more does not change the earlier ones. Kinds that take
+//! nodes down or cut links are alternatives to each other: they share a sequence, in which switching one on does
+//! not move the others in time. What goes on beside them (slow links, clocks, disks) has a sequence for each
+//! kind, and switching one on changes nothing else at all.
 //!
 //! Invariants: a plan is a function of seed and configuration; only servers go down or are paused; what stays
 //! down at the end is nothing, since [`super::run`] heals everything at `heal_at_ns`.
-//! Not here: what happens when two faults meet (`driver.rs`).
+//! Not here: what one fault is (`choose.rs`), milder ones (`milder.rs`), what happens when two meet (`driver.rs`).
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use sim_runtime::NodeId;
 use sim_runtime::rng::{Stream, mix};
 
-use super::fault::{Fault, FaultKind, PlannedFault, Target, When};
+use super::choose::Chooser;
+use super::fault::PlannedFault;
+use super::kind::FaultKind;
 
 /// Everything that goes wrong in a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -63,7 +67,8 @@ pub struct PlanConfig {
     pub every_min_ms: u64,
     /// The longest time from one fault to the next.
     pub every_max_ms: u64,
-    /// Which kinds may happen, and how often in relation to each other.
+    /// Which kinds may happen, and how often: those that share a sequence in relation to each other, those with
+    /// one of their own in percent of as often as the shared sequence has a fault.
     pub kinds: BTreeMap<FaultKind, u32>,
     /// The shortest downtime, pause or cut. The longest, per kind of fault, is heavy-tailed from there.
     pub lasts_min_us: u64,
@@ -96,15 +101,24 @@ impl PlanConfig {
         }
     }
 
-    /// Every kind, a fault every 80-400 ms for 6 s.
+    /// Every kind that a correct program rides out, a fault every 80-400 ms for 6 s and others beside it; not
+    /// those of [`PlanConfig::failing_disks`].
     pub fn all() -> Self {
-        let weights = [20, 20, 10, 20, 5, 10, 10, 10];
+        let shared = [20, 20, 10, 20, 5, 10, 10, 10];
+        let beside = [20, 20, 20, 10, 10, 10, 20, 20];
+        let weights = shared.into_iter().chain(beside);
         Self { kinds: FaultKind::ALL.into_iter().zip(weights).collect(), ..Self::none() }
+    }
+
+    /// Disks that fail, fill up and rot: a correct program stops with a clear error, or gets over it.
+    pub fn failing_disks() -> Self {
+        let kinds = [FaultKind::FsyncErrors, FaultKind::IoErrors, FaultKind::DiskFull, FaultKind::BitRot];
+        Self { kinds: kinds.into_iter().map(|kind| (kind, 20)).collect(), ..Self::none() }
     }
 
     /// Only these kinds, equally often.
     pub fn only(kinds: &[FaultKind]) -> Self {
-        Self { kinds: kinds.iter().map(|kind| (*kind, 1)).collect(), ..Self::none() }
+        Self { kinds: kinds.iter().map(|kind| (*kind, 100)).collect(), ..Self::none() }
     }
 
     /// The same for that many servers and clients.
@@ -112,6 +126,9 @@ impl PlanConfig {
         Self { servers, clients, ..self }
     }
 }
+
+/// How many ids a kind with a sequence of its own has: they start at its place among the kinds, times this.
+const IDS_OF_A_KIND: u32 = 1_000_000;
 
 impl Plan {
     /// Nothing goes wrong.
@@ -136,16 +153,45 @@ impl Plan {
         }
         assert!(config.servers > 0, "a plan needs servers to harm");
         assert!(config.every_min_ms > 0, "faults without any time between them would never end");
-        let mut times = Stream::derive(seed, "plan");
-        let mut at_ns = config.first_ms * 1_000_000;
-        while at_ns < plan.heal_at_ns {
-            // Ids count from 1: 0 stands for "no fault" in records.
-            let id = plan.faults.len() as u32 + 1;
-            let stream = Stream::derive(mix(seed, u64::from(id)), "planned fault");
-            plan.faults.push(Chooser { config, stream, hit_is_known: false }.fault(id, at_ns));
-            at_ns += times.range(config.every_min_ms * 1_000_000, config.every_max_ms * 1_000_000);
+        if plan.kinds.iter().any(|kind| !kind.has_own_sequence()) {
+            plan.add_shared_sequence(seed, config);
+        }
+        for kind in plan.kinds.clone().into_iter().filter(|kind| kind.has_own_sequence()) {
+            plan.add_sequence_of(kind, seed, config);
         }
         plan
+    }
+
+    fn add_shared_sequence(&mut self, seed: u64, config: &PlanConfig) {
+        let mut times = Stream::derive(seed, "plan");
+        let mut at_ns = config.first_ms * 1_000_000;
+        while at_ns < self.heal_at_ns {
+            // Ids count from 1: 0 stands for "no fault" in records.
+            let id = self.faults.len() as u32 + 1;
+            let stream = Stream::derive(mix(seed, u64::from(id)), "planned fault");
+            let mut chooser = Chooser { config, stream, hit_is_known: false };
+            let kind = chooser.kind();
+            self.faults.push(chooser.fault(kind, id, at_ns));
+            at_ns += times.range(config.every_min_ms * 1_000_000, config.every_max_ms * 1_000_000);
+        }
+    }
+
+    fn add_sequence_of(&mut self, kind: FaultKind, seed: u64, config: &PlanConfig) {
+        let percent = u64::from(config.kinds[&kind]);
+        let first_id = IDS_OF_A_KIND * kind as u32 + 1;
+        let mut times = Stream::derive(seed, kind.name());
+        let mut gap_ns = |least_ms: u64| {
+            times.range(least_ms * 1_000_000, config.every_max_ms * 1_000_000).saturating_mul(100) / percent
+        };
+        let mut at_ns = (config.first_ms * 1_000_000).saturating_add(gap_ns(0));
+        for id in first_id..first_id + IDS_OF_A_KIND {
+            if at_ns >= self.heal_at_ns {
+                return;
+            }
+            let stream = Stream::derive(mix(seed, u64::from(id)), kind.name());
+            self.faults.push(Chooser { config, stream, hit_is_known: false }.fault(kind, id, at_ns));
+            at_ns = at_ns.saturating_add(gap_ns(config.every_min_ms).max(1));
+        }
     }
 
     /// The same without one fault.
@@ -182,191 +228,5 @@ impl Plan {
             plans.push(Self { heal_at_ns: last_end_ns, ..self.clone() });
         }
         plans
-    }
-}
-
-impl Fault {
-    /// The same fault, milder: fewer nodes, or a crash in place of a power loss.
-    fn milder(&self, servers: u16) -> Vec<Self> {
-        let fewer = |target: &Target| -> Vec<Target> {
-            match target {
-                Target::AllServers => (1..=servers).map(|id| Target::Nodes(vec![NodeId(id)])).collect(),
-                Target::Nodes(nodes) if nodes.len() > 1 => {
-                    nodes.iter().map(|node| Target::Nodes(vec![*node])).collect()
-                }
-                Target::Nodes(_) | Target::Role(_) | Target::Hit => Vec::new(),
-            }
-        };
-        match self {
-            Self::Kill { target } => fewer(target).into_iter().map(|target| Self::Kill { target }).collect(),
-            Self::Pause { target } => {
-                fewer(target).into_iter().map(|target| Self::Pause { target }).collect()
-            }
-            Self::PowerOff { target } => {
-                let fewer = fewer(target).into_iter().map(|target| Self::PowerOff { target });
-                fewer.chain([Self::Kill { target: target.clone() }]).collect()
-            }
-            Self::CutLink { one, other } => vec![
-                Self::CutOneWay { from: one.clone(), to: other.clone() },
-                Self::CutOneWay { from: other.clone(), to: one.clone() },
-            ],
-            Self::Partition { .. } | Self::Isolate { .. } | Self::CutOneWay { .. } => Vec::new(),
-        }
-    }
-}
-
-/// Chooses one fault from its own stream.
-struct Chooser<'a> {
-    config: &'a PlanConfig,
-    stream: Stream,
-    /// Whether [`Target::Hit`] means somebody.
-    hit_is_known: bool,
-}
-
-impl Chooser<'_> {
-    fn fault(mut self, id: u32, at_ns: u64) -> PlannedFault {
-        let kind = self.kind();
-        let lasts_us = self.lasts_us(kind);
-        let when = self.when(at_ns);
-        self.hit_is_known = when.is_aimed();
-        let what = match kind {
-            FaultKind::Kill => Fault::Kill { target: self.victims(150_000, 50_000) },
-            FaultKind::PowerOff => Fault::PowerOff { target: self.victims(250_000, 250_000) },
-            FaultKind::Pause => Fault::Pause { target: self.victims(100_000, 0) },
-            FaultKind::Partition => Fault::Partition { sides: self.halves() },
-            FaultKind::Bridge => Fault::Partition { sides: self.bridge() },
-            FaultKind::Isolate => Fault::Isolate { target: self.one() },
-            FaultKind::CutLink => {
-                let (one, other) = self.two();
-                Fault::CutLink { one, other }
-            }
-            FaultKind::CutOneWay => {
-                let (from, to) = self.two();
-                if self.stream.chance(500_000) {
-                    Fault::CutOneWay { from, to }
-                } else {
-                    Fault::CutOneWay { from: to, to: from }
-                }
-            }
-        };
-        PlannedFault { id, when, what, lasts_us }
-    }
-
-    fn kind(&mut self) -> FaultKind {
-        let weights = &self.config.kinds;
-        let mut left = self.stream.below(weights.values().map(|weight| u64::from(*weight)).sum());
-        for (kind, weight) in weights {
-            match left.checked_sub(u64::from(*weight)) {
-                Some(rest) => left = rest,
-                None => return *kind,
-            }
-        }
-        unreachable!("the draw is below the sum of the weights")
-    }
-
-    /// Heavy-tailed: every doubling from the least to the greatest is as likely as the next. What only cuts
-    /// links or pauses lasts as long as an election at least, or nobody would notice.
-    fn lasts_us(&mut self, kind: FaultKind) -> u64 {
-        let takes_down = matches!(kind, FaultKind::Kill | FaultKind::PowerOff);
-        let least = self.config.lasts_min_us.max(1) * if takes_down { 1 } else { 20 };
-        let most = self.config.lasts_max_us.max(least);
-        let doublings = u64::from((most / least).ilog2());
-        let low = least << self.stream.below(doublings + 1);
-        self.stream.range(low, (low * 2).min(most))
-    }
-
-    fn when(&mut self, at_ns: u64) -> When {
-        // All draws are made whether or not they are used, so that what follows stays the same.
-        let is_aimed = self.stream.chance(self.config.aimed_per_million);
-        let aim = self.stream.below(self.config.aims.len().max(1) as u64) as usize;
-        let fraction_per_mille = self.stream.below(1_000) as u32;
-        let delay_us = self.stream.below(2_000);
-        match self.config.aims.get(aim).filter(|_| is_aimed) {
-            None => When::At { at_ns },
-            Some(Aim::Window(name)) => {
-                When::Window { name: name.clone(), node: None, after_ns: at_ns, fraction_per_mille }
-            }
-            Some(Aim::Point(name)) => When::Point { name: name.clone(), after_ns: at_ns, delay_us },
-            Some(Aim::Role(role)) => When::Role { role: role.clone(), after_ns: at_ns },
-        }
-    }
-
-    /// One server: whom the aim hit, one with a role, or any.
-    fn one(&mut self) -> Target {
-        let (by_role, role) = (self.stream.chance(300_000), self.stream.below(1_000) as usize);
-        let any = self.server();
-        if self.hit_is_known {
-            return Target::Hit;
-        }
-        match self.config.roles.len() {
-            0 => Target::Nodes(vec![any]),
-            roles if by_role => Target::Role(self.config.roles[role % roles].clone()),
-            _ => Target::Nodes(vec![any]),
-        }
-    }
-
-    fn server(&mut self) -> NodeId {
-        NodeId(self.stream.range(1, u64::from(self.config.servers)) as u16)
-    }
-
-    /// One server, or several or all with these chances.
-    fn victims(&mut self, several_per_million: u32, all_per_million: u32) -> Target {
-        let draw = self.stream.below(1_000_000);
-        let several = u64::from(several_per_million);
-        let one = self.one();
-        let mut servers = self.servers();
-        let how_many = self.stream.range(2, u64::from(self.config.servers).max(3) - 1) as usize;
-        if draw < several && servers.len() > 2 {
-            servers.truncate(how_many);
-            servers.sort_unstable();
-            Target::Nodes(servers)
-        } else if draw < several + u64::from(all_per_million) {
-            Target::AllServers
-        } else {
-            one
-        }
-    }
-
-    /// A server, and another node (a client, now and then).
-    fn two(&mut self) -> (Target, Target) {
-        let one = self.one();
-        let nodes = self.config.servers + self.config.clients;
-        let avoid = if let Target::Nodes(nodes) = &one { nodes[0].0 } else { 0 };
-        let other = 1 + (avoid + self.stream.below(u64::from(nodes.max(2)) - 1) as u16) % nodes;
-        (one, Target::Nodes(vec![NodeId(other)]))
-    }
-
-    /// The servers in random order.
-    fn servers(&mut self) -> Vec<NodeId> {
-        let mut servers: Vec<NodeId> = (1..=self.config.servers).map(NodeId).collect();
-        self.stream.shuffle(&mut servers);
-        servers
-    }
-
-    /// Two sides with at least a server each, where there are two; each client on one of them.
-    fn halves(&mut self) -> Vec<Vec<NodeId>> {
-        let mut left = self.servers();
-        let at = self.stream.range(1, u64::from(self.config.servers).max(2) - 1) as usize;
-        let right = left.split_off(at);
-        self.with_clients(left, right)
-    }
-
-    /// Two sides that have one server in common.
-    fn bridge(&mut self) -> Vec<Vec<NodeId>> {
-        let mut left = self.servers();
-        let at = left.len().div_ceil(2);
-        let mut right = left.split_off(at);
-        right.extend(left.last());
-        self.with_clients(left, right)
-    }
-
-    fn with_clients(&mut self, mut left: Vec<NodeId>, mut right: Vec<NodeId>) -> Vec<Vec<NodeId>> {
-        for client in 1..=self.config.clients {
-            let side = if self.stream.chance(500_000) { &mut left } else { &mut right };
-            side.push(NodeId(self.config.servers + client));
-        }
-        left.sort_unstable();
-        right.sort_unstable();
-        vec![left, right]
     }
 }

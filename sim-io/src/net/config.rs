@@ -31,6 +31,26 @@ pub struct NetConfig {
     pub receive_buffer_bytes: usize,
 }
 
+/// What a fault does to a link while it lasts, on top of the configuration. Where several do, the worst counts.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Burst {
+    /// Latency is multiplied.
+    Slow {
+        /// By this.
+        factor: u32,
+    },
+    /// Messages are lost.
+    Loss {
+        /// In how many buckets of a million.
+        per_million: u32,
+    },
+    /// Messages arrive twice.
+    Duplication {
+        /// In how many buckets of a million.
+        per_million: u32,
+    },
+}
+
 impl NetConfig {
     /// Links that only take their time: 1-3 ms.
     pub const fn calm() -> Self {

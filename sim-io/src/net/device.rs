@@ -4,7 +4,8 @@
 //!
 //! A datagram is lost to a cut when its link is cut at the moment when it is sent or at the moment when it
 //! would arrive. A cut that begins and ends in between does not touch it; one that is healed before it arrives
-//! lets it through only if it was sent before the cut.
+//! lets it through only if it was sent before the cut. What reaches a frozen machine waits in the ring of its
+//! network card until it goes on; what does not fit there is lost.
 //!
 //! Invariants: a sent datagram leaves a `DatagramSent` and, for itself and each copy, exactly one of
 //! `DatagramDelivered` and `DatagramLost` (unless the run ends before); nothing is allocated per datagram once
@@ -12,6 +13,7 @@
 //! Not here: what a link does (`link.rs`), when links are cut (`nemesis`).
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io;
 use std::task::{Poll, Waker};
 
@@ -20,8 +22,8 @@ use sim_runtime::rng::hash_bytes;
 use sim_runtime::trace::Down;
 use sim_runtime::{Handle, NodeId, Owner};
 
-use super::config::NetConfig;
-use super::link::{Fate, Links};
+use super::config::{Burst, NetConfig};
+use super::link::{Fate, Links, Struck};
 use super::packet::Packets;
 use super::socket::{OVERHEAD_BYTES, SocketKey, Sockets, Woken};
 use crate::records::{DatagramDelivered, DatagramLost, DatagramSent, Lost};
@@ -38,8 +40,13 @@ struct State {
     links: Links,
     packets: Packets,
     sockets: Sockets,
+    /// Machines that stand still, and what waits in the rings of their network cards.
+    frozen: Vec<(NodeId, VecDeque<u32>)>,
     counts: Counts,
 }
+
+/// How many datagrams the ring of a network card holds: the default of virtio-net.
+const RING: usize = 256;
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -54,7 +61,19 @@ struct Counts {
     port_unbound: u64,
     buffer_full: u64,
     cuts: u64,
+    slowed: u64,
+    burst_lost: u64,
+    burst_duplicated: u64,
+    frozen_held: u64,
+    frozen_lost: u64,
 }
+
+/// Counters of what faults did to datagrams; the nemesis declares those of the faults that are on.
+pub(crate) const SLOWED: &str = "datagrams slowed by a fault";
+pub(crate) const BURST_LOST: &str = "datagrams lost in a burst";
+pub(crate) const BURST_DUPLICATED: &str = "datagrams duplicated in a burst";
+pub(crate) const FROZEN_HELD: &str = "datagrams held by a frozen machine";
+pub(crate) const FROZEN_LOST: &str = "datagrams lost by a frozen machine";
 
 /// A datagram that somebody sends.
 pub(super) struct Letter<'a> {
@@ -105,6 +124,19 @@ impl Net {
         self.state.borrow_mut().links.heal_all();
     }
 
+    /// From now on until [`Net::calm`], `fault` does this to the link from `from` to `to`, in this direction.
+    ///
+    /// # Panics
+    /// If `from` is `to`.
+    pub fn burst(&self, fault: u64, from: NodeId, to: NodeId, burst: Burst) {
+        self.state.borrow_mut().links.burst(fault, from, to, burst);
+    }
+
+    /// Ends all bursts of `fault`.
+    pub fn calm(&self, fault: u64) {
+        self.state.borrow_mut().links.calm(fault);
+    }
+
     /// Whether messages from `from` to `to` are cut off now.
     pub fn is_cut(&self, from: NodeId, to: NodeId) -> bool {
         self.state.borrow().links.is_cut(from, to)
@@ -141,6 +173,9 @@ impl Net {
         let is_cut = state.links.is_cut(from.node, to);
         let link = state.links.link(place);
         let fate = link.fate(world, &state.config, now_ns);
+        if link.struck != Struck::default() && !is_cut {
+            state.counts.strike(link.struck, fate == Fate::Lost);
+        }
         let sent = |arrives_ns| DatagramSent {
             to,
             len: bytes.len() as u32,
@@ -238,8 +273,17 @@ impl Counts {
             Lost::NoReceiver if to.0 < world.node_count() && world.is_up(to) => self.port_unbound += 1,
             Lost::NoReceiver => self.node_down += 1,
             Lost::BufferFull => self.buffer_full += 1,
+            Lost::Frozen => self.frozen_lost += 1,
         }
         world.emit_for(from, DatagramLost { to, why, id });
+    }
+
+    /// A burst met a datagram that was being sent.
+    #[cold]
+    fn strike(&mut self, struck: Struck, is_lost: bool) {
+        self.burst_lost += u64::from(struck.lost);
+        self.slowed += u64::from(struck.slowed && !is_lost);
+        self.burst_duplicated += u64::from(struck.duplicated && !is_lost);
     }
 }
 
@@ -248,36 +292,67 @@ impl State {
     #[inline]
     fn arrive(&mut self, world: &Handle, slot: u32) -> Woken {
         let packet = self.packets.get(slot);
-        let (from, to, id, len) = (packet.from, packet.to, packet.id, packet.bytes.len());
+        let (from, to) = (packet.from, packet.to);
+        if self.links.is_cut(from.node, to) {
+            self.lose(world, slot, Lost::Cut);
+            return Woken::default();
+        }
+        if !self.frozen.is_empty()
+            && let Some((_, ring)) = self.frozen.iter_mut().find(|(node, _)| *node == to)
+        {
+            if ring.len() < RING {
+                ring.push_back(slot);
+                self.counts.frozen_held += 1;
+            } else {
+                self.lose(world, slot, Lost::Frozen);
+            }
+            return Woken::default();
+        }
+        self.deliver(world, slot)
+    }
+
+    /// The machine takes a datagram. Returns who is to be woken.
+    #[inline]
+    fn deliver(&mut self, world: &Handle, slot: u32) -> Woken {
+        let packet = self.packets.get(slot);
+        let len = packet.bytes.len();
         let full = |queued_bytes| queued_bytes + len + OVERHEAD_BYTES > self.config.receive_buffer_bytes;
-        let why = if self.links.is_cut(from.node, to) {
-            Lost::Cut
-        } else {
-            match self.sockets.at(to, packet.to_port) {
-                None => Lost::NoReceiver,
-                Some(socket) if full(socket.queued_bytes) => Lost::BufferFull,
-                Some(socket) => {
-                    socket.queue.push_back(slot);
-                    socket.queued_bytes += len + OVERHEAD_BYTES;
-                    let woken = socket.waiting.take();
-                    let link = self.links.link(packet.link);
-                    self.counts.delivered += 1;
-                    self.counts.reordered += u64::from(packet.number < link.arrived && !packet.is_copy);
-                    link.arrived = link.arrived.max(packet.number);
-                    let record = DatagramDelivered {
-                        from: from.node,
-                        len: len as u32,
-                        payload: packet.payload_hash,
-                        id,
-                    };
-                    world.emit_for(socket.owner, record);
-                    return woken;
-                }
+        let why = match self.sockets.at(packet.to, packet.to_port) {
+            None => Lost::NoReceiver,
+            Some(socket) if full(socket.queued_bytes) => Lost::BufferFull,
+            Some(socket) => {
+                socket.queue.push_back(slot);
+                socket.queued_bytes += len + OVERHEAD_BYTES;
+                let woken = socket.waiting.take();
+                let link = self.links.link(packet.link);
+                self.counts.delivered += 1;
+                self.counts.reordered += u64::from(packet.number < link.arrived && !packet.is_copy);
+                link.arrived = link.arrived.max(packet.number);
+                let record = DatagramDelivered {
+                    from: packet.from.node,
+                    len: len as u32,
+                    payload: packet.payload_hash,
+                    id: packet.id,
+                };
+                world.emit_for(socket.owner, record);
+                return woken;
             }
         };
+        self.lose(world, slot, why);
+        Woken::default()
+    }
+
+    fn lose(&mut self, world: &Handle, slot: u32, why: Lost) {
+        let packet = self.packets.get(slot);
+        let (from, to, id) = (packet.from, packet.to, packet.id);
         self.packets.free(slot);
         self.counts.lose(world, from, to, id, why);
-        Woken::default()
+    }
+
+    /// What waits in the ring of a machine that was frozen until now.
+    fn take_ring(&mut self, node: NodeId) -> VecDeque<u32> {
+        let at = self.frozen.iter().position(|(frozen, _)| *frozen == node);
+        at.map(|at| self.frozen.remove(at).1).unwrap_or_default()
     }
 }
 
@@ -294,9 +369,24 @@ impl Device for Net {
         woken.wake();
     }
 
-    fn node_down(&self, _world: &Handle, node: NodeId, _how: Down, _fault: u64) {
+    fn node_frozen(&self, world: &Handle, node: NodeId, frozen: bool) {
+        let woken: Vec<Woken> = {
+            let state = &mut *self.state.borrow_mut();
+            if frozen {
+                state.frozen.push((node, VecDeque::new()));
+            }
+            let ring = if frozen { VecDeque::new() } else { state.take_ring(node) };
+            ring.into_iter().map(|slot| state.deliver(world, slot)).collect()
+        };
+        woken.into_iter().for_each(Woken::wake);
+    }
+
+    fn node_down(&self, world: &Handle, node: NodeId, _how: Down, _fault: u64) {
         let closed = {
             let state = &mut *self.state.borrow_mut();
+            for slot in state.take_ring(node) {
+                state.lose(world, slot, Lost::NoReceiver);
+            }
             let closed = state.sockets.close_all(node);
             for socket in &closed {
                 socket.queue.iter().for_each(|slot| state.packets.free(*slot));
@@ -321,6 +411,11 @@ impl Device for Net {
             (config.duplicate_per_million > 0, "datagrams duplicated", counts.duplicated),
             (config.reorder_per_million > 0, "datagrams held up", counts.held_up),
             (counts.cuts > 0, "datagrams cut off", counts.cut),
+            (false, SLOWED, counts.slowed),
+            (false, BURST_LOST, counts.burst_lost),
+            (false, BURST_DUPLICATED, counts.burst_duplicated),
+            (false, FROZEN_HELD, counts.frozen_held),
+            (false, FROZEN_LOST, counts.frozen_lost),
         ];
         for (_, name, count) in switched.into_iter().filter(|(on, _, count)| *on || *count > 0) {
             into.add(name, count);

@@ -2,6 +2,7 @@
 //!
 //!   (link, bucket of now) ──fields──► Conditions, cached until the bucket ends ──► Fate of a message
 //!   nemesis ──cut, heal──► counters per directed link: open when no fault holds it
+//!           └─burst, calm─► what is done to a link on top of its configuration, read with the conditions
 //!
 //! All that a message meets depends on the link and the time bucket in which it is sent, never on how many
 //! were sent before: taking one message out of a run leaves the fate of all others as it was.
@@ -13,7 +14,7 @@
 use sim_runtime::rng::Field;
 use sim_runtime::{Handle, NodeId};
 
-use super::config::NetConfig;
+use super::config::{Burst, NetConfig};
 
 /// How long a message takes on a link, by [`link_key`] and buckets of 2 ms.
 pub const LATENCY: Field = Field::new("net latency");
@@ -64,6 +65,17 @@ pub(super) struct Link {
     pub(super) sent: u64,
     /// The highest number that has arrived.
     pub(super) arrived: u64,
+    /// Faults by id, and what they do.
+    bursts: Vec<(u64, Burst)>,
+    pub(super) struck: Struck,
+}
+
+/// What bursts, and nothing else, do to messages in the current bucket.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Struck {
+    pub(super) slowed: bool,
+    pub(super) lost: bool,
+    pub(super) duplicated: bool,
 }
 
 impl Link {
@@ -79,6 +91,8 @@ impl Link {
             extra_ns: 0,
             sent: 0,
             arrived: 0,
+            bursts: Vec::new(),
+            struck: Struck::default(),
         };
         let for_ever = if from == to { u64::MAX } else { 0 };
         Self { known_until_ns: for_ever, extra_known_until_ns: for_ever, ..nothing_known }
@@ -124,6 +138,45 @@ impl Link {
                 self.copy_ns = Some(self.latency_ns + after);
             }
         }
+        self.struck = Struck::default();
+        if !self.bursts.is_empty() {
+            self.read_bursts(world, config, at_ns);
+        }
+    }
+
+    #[cold]
+    fn read_bursts(&mut self, world: &Handle, config: &NetConfig, at_ns: u64) {
+        let key = link_key(self.from, self.to);
+        let (mut slow, mut loss, mut duplication) = (1, 0, 0);
+        for (_, burst) in &self.bursts {
+            match *burst {
+                Burst::Slow { factor } => slow = slow.max(factor),
+                Burst::Loss { per_million } => loss = loss.max(per_million),
+                Burst::Duplication { per_million } => duplication = duplication.max(per_million),
+            }
+        }
+        // The same fields as without a fault, so that where one is calm it is calm for faults too.
+        if slow > 1 && world.sample_at(SLOWNESS, key, at_ns).is_calm() {
+            slow = 1;
+        }
+        let latency_ns = self.latency_ns;
+        self.latency_ns = latency_ns.saturating_mul(slow.into());
+        self.copy_ns = self.copy_ns.map(|copy_ns| copy_ns - latency_ns + self.latency_ns);
+        let is_lost = loss > 0 && world.sample_at(LOSS, key, at_ns).split(1).chance(loss);
+        let sample = (duplication > 0).then(|| world.sample_at(DUPLICATION, key, at_ns).split(1));
+        let copied = sample.filter(|sample| self.copy_ns.is_none() && sample.chance(duplication));
+        self.struck = Struck { slowed: slow > 1, lost: is_lost && !self.lost, duplicated: copied.is_some() };
+        self.lost |= is_lost;
+        if let Some(sample) = copied {
+            let after = sample.split(0).range(0, config.latency_max_us * 1_000);
+            self.copy_ns = Some(self.latency_ns + after);
+        }
+    }
+
+    /// The conditions are read anew: of the same bucket, and as the same fields say.
+    fn forget(&mut self) {
+        let (sent, arrived, bursts) = (self.sent, self.arrived, std::mem::take(&mut self.bursts));
+        *self = Self { sent, arrived, bursts, ..Self::new(self.from, self.to) };
     }
 
     fn read_extra(&mut self, world: &Handle, config: &NetConfig, now_ns: u64) {
@@ -181,9 +234,26 @@ impl Links {
 
     /// Forgets what is known of the conditions: they are read anew.
     pub(super) fn forget_conditions(&mut self) {
+        self.links.iter_mut().for_each(Link::forget);
+    }
+
+    /// From now on until [`Links::calm`], the fault does this to the link.
+    pub(super) fn burst(&mut self, fault: u64, from: NodeId, to: NodeId, burst: Burst) {
+        assert_ne!(from, to, "a node's link to itself is always quick and true");
+        let place = self.place(from, to);
+        let link = self.link(place);
+        link.bursts.push((fault, burst));
+        link.forget();
+    }
+
+    /// The fault does nothing to any link any more.
+    pub(super) fn calm(&mut self, fault: u64) {
         for link in &mut self.links {
-            let (sent, arrived) = (link.sent, link.arrived);
-            *link = Link { sent, arrived, ..Link::new(link.from, link.to) };
+            let before = link.bursts.len();
+            link.bursts.retain(|(id, _)| *id != fault);
+            if link.bursts.len() < before {
+                link.forget();
+            }
         }
     }
 

@@ -44,7 +44,7 @@ mod packet;
 mod socket;
 
 pub use addr::{addr_of, ip_of, node_of};
-pub use config::NetConfig;
+pub use config::{Burst, NetConfig};
 pub use device::Net;
 pub use link::{DUPLICATION, LATENCY, LOSS, REORDERING, SLOWNESS, link_key};
 pub use std::net::SocketAddr;

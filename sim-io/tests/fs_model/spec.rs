@@ -53,13 +53,28 @@ pub enum Seen {
     LengthOld,
     LengthBetween,
     LengthNew,
+    /// Of what a sync in flight covered: some bytes, all, none.
     FlushPartial,
     FlushWhole,
     FlushLost,
-    NameLost,
-    NameKept,
-    RenameOverLost,
+    /// A new name is there after all, or absent.
+    CreatedKept,
+    CreatedLost,
+    /// A removed name stays away, or is back.
+    RemovedKept,
+    RemovedLost,
+    /// A file has the new name, or the old one.
+    RenamedKept,
+    RenamedLost,
+    /// A name leads to the new file, or the old one.
     RenameOverKept,
+    RenameOverLost,
+    /// Of the names that a sync in flight covered: some, all, none.
+    NamesFlushPartial,
+    NamesFlushWhole,
+    NamesFlushLost,
+    /// A file that no program could name any more, back with bytes that had been written to it.
+    UnlinkedSurvivor,
     FileLost,
     FolderLost,
     DroppedDataLost,
@@ -67,7 +82,7 @@ pub enum Seen {
     CutBackUndone,
 }
 
-pub const ALL_SEEN: [Seen; 22] = [
+pub const ALL_SEEN: [Seen; 30] = [
     Seen::SectorOld,
     Seen::SectorNew,
     Seen::SectorShorn,
@@ -81,10 +96,18 @@ pub const ALL_SEEN: [Seen; 22] = [
     Seen::FlushPartial,
     Seen::FlushWhole,
     Seen::FlushLost,
-    Seen::NameLost,
-    Seen::NameKept,
-    Seen::RenameOverLost,
+    Seen::CreatedKept,
+    Seen::CreatedLost,
+    Seen::RemovedKept,
+    Seen::RemovedLost,
+    Seen::RenamedKept,
+    Seen::RenamedLost,
     Seen::RenameOverKept,
+    Seen::RenameOverLost,
+    Seen::NamesFlushPartial,
+    Seen::NamesFlushWhole,
+    Seen::NamesFlushLost,
+    Seen::UnlinkedSurvivor,
     Seen::FileLost,
     Seen::FolderLost,
     Seen::DroppedDataLost,
@@ -383,8 +406,15 @@ impl SpecNames {
         paths
     }
 
-    /// Whether these paths are permitted after a power loss.
-    pub fn judge(&self, found: &BTreeMap<String, u64>, root: u64, tally: &mut Tally) -> Result<(), String> {
+    /// Whether these paths are permitted after a power loss. `flushing` says of each folder with a sync in
+    /// flight which changes it covers: those below the number.
+    pub fn judge(
+        &self,
+        found: &BTreeMap<String, u64>,
+        root: u64,
+        flushing: &[(u64, usize)],
+        tally: &mut Tally,
+    ) -> Result<(), String> {
         let count = self.pending.len();
         assert!(count <= 12, "programs are kept small enough to try all subsets");
         for subset in 0..1_u32 << count {
@@ -400,19 +430,35 @@ impl SpecNames {
             let mut names = self.durable.clone();
             (0..count).filter(|n| chosen(*n)).for_each(|n| apply(&mut names, &self.pending[n].1));
             if Self::paths(&names, root) == *found {
-                for (n, (_, links)) in self.pending.iter().enumerate() {
-                    let replaces = links.len() == 2 && links[1].1.is_some();
-                    let kind = match (chosen(n), replaces) {
-                        (true, true) => Seen::RenameOverKept,
-                        (false, true) => Seen::RenameOverLost,
-                        (true, false) => Seen::NameKept,
-                        (false, false) => Seen::NameLost,
-                    };
-                    *tally.entry(kind).or_default() += 1;
-                }
+                self.tally_names(chosen, flushing, tally);
                 return Ok(());
             }
         }
         Err(format!("no permitted names: {found:?}"))
+    }
+
+    /// What kinds of survivors it is when the `chosen` ones of the pending changes have survived.
+    fn tally_names(&self, chosen: impl Fn(usize) -> bool, flushing: &[(u64, usize)], tally: &mut Tally) {
+        let (mut kept, mut lost) = (0, 0);
+        for (n, (number, links)) in self.pending.iter().enumerate() {
+            let (of_kept, of_lost) = match &links[..] {
+                [(_, None, _)] => (Seen::CreatedKept, Seen::CreatedLost),
+                [_] => (Seen::RemovedKept, Seen::RemovedLost),
+                [_, (_, None, _)] => (Seen::RenamedKept, Seen::RenamedLost),
+                _ => (Seen::RenameOverKept, Seen::RenameOverLost),
+            };
+            *tally.entry(if chosen(n) { of_kept } else { of_lost }).or_default() += 1;
+            let dir = links.last().expect("a change has links").0.0;
+            if flushing.iter().any(|(of, upto)| *of == dir && number < upto) {
+                *(if chosen(n) { &mut kept } else { &mut lost }) += 1;
+            }
+        }
+        let flushed = match (kept, lost) {
+            (0, 0) => return,
+            (_, 0) => Seen::NamesFlushWhole,
+            (0, _) => Seen::NamesFlushLost,
+            _ => Seen::NamesFlushPartial,
+        };
+        *tally.entry(flushed).or_default() += 1;
     }
 }

@@ -73,7 +73,7 @@ impl Ranking {
     /// Whether a rank depends on nothing but the task and the bucket, so that it may be asked for later or never.
     #[inline]
     fn is_pure(&self) -> bool {
-        !matches!(self, Self::Custom(_))
+        matches!(self, Self::Field(_) | Self::Fifo)
     }
 
     #[inline]

@@ -52,6 +52,7 @@ pub(super) struct Census {
 }
 
 impl Census {
+    #[inline]
     fn count(&mut self, record: &Record) {
         let Record { aux, words, .. } = record;
         match record.kind {
@@ -63,6 +64,9 @@ impl Census {
             EntryWritten::KIND => self.entries += 1,
             NodeUp::KIND => self.restarts += u64::from(record.incarnation > 1),
             NodeDown::KIND => self.progress.set_applied(record.node, 0),
+            Applied::KIND => {
+                self.progress.set_applied(record.node, Applied::decode(*aux, words).index);
+            }
             _ => {}
         }
     }
@@ -99,15 +103,7 @@ impl Invariant for Census {
     }
 
     fn observe(&mut self, view: &View<'_>, _found: &mut Findings) {
-        // Entries that are applied are by far the most.
-        for record in view.fresh() {
-            if record.kind == Applied::KIND {
-                let index = Applied::decode(record.aux, &record.words).index;
-                self.progress.set_applied(record.node, index);
-            } else {
-                self.count(record);
-            }
-        }
+        view.fresh().iter().for_each(|record| self.count(record));
     }
 
     fn finish(&mut self, view: &View<'_>, _found: &mut Findings) {

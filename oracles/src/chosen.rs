@@ -16,6 +16,8 @@ use crate::log_tree::{LogTree, Prefix};
 struct Mark {
     /// One bit for each server.
     accepted_by: u128,
+    /// How many bits those are.
+    acceptors: u32,
     chosen: bool,
 }
 
@@ -38,8 +40,13 @@ impl Chosen {
     /// Server number `server` durably holds the log `prefix`, and the last entry's term is its durable term.
     pub fn accept(&mut self, tree: &LogTree, prefix: Prefix, server: usize) {
         let mark = self.marks.entry(prefix.slot());
-        mark.accepted_by |= 1 << server;
-        if mark.accepted_by.count_ones() < self.majority {
+        let bit = 1 << server;
+        if mark.accepted_by & bit != 0 {
+            return;
+        }
+        mark.accepted_by |= bit;
+        mark.acceptors += 1;
+        if mark.acceptors < self.majority {
             return;
         }
         let mut at = prefix;
@@ -55,7 +62,7 @@ impl Chosen {
 
     /// How many servers have accepted the last entry of `prefix`.
     pub fn acceptors(&self, prefix: Prefix) -> u32 {
-        self.marks.get(prefix.slot()).accepted_by.count_ones()
+        self.marks.get(prefix.slot()).acceptors
     }
 }
 

@@ -8,7 +8,7 @@ pub(crate) struct Dense<T> {
 }
 
 /// What is counted in a run goes to a few hundred as a rule: up to there nothing is ever moved.
-const FIRST_ROOM: usize = 256;
+pub(crate) const FIRST_ROOM: usize = 256;
 
 impl<T: Copy> Dense<T> {
     /// Nothing but blanks.

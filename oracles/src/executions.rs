@@ -48,7 +48,7 @@ pub struct Executions {
 
 impl Executions {
     /// The entry of an operation, to be read or filled.
-    #[inline]
+    #[inline(always)]
     pub fn entry(&mut self, session: u64, sequence: u64) -> &mut Execution {
         let place = match self.guess(session) {
             Some(place) => place,

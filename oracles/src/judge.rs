@@ -205,6 +205,8 @@ impl Bench {
         }
     }
 
+    /// Apart from `step`, which passes by most records.
+    #[inline(never)]
     fn hear(&mut self, event: Event, record: &Record, truth: &impl Truth, report: &mut Report<'_>) {
         match self.cluster.place(record.node) {
             Some(at) => self.hear_server(at, event, record, truth, report),

@@ -40,7 +40,7 @@ use crate::property::{Names, Property, Report};
 use crate::records::{Acknowledged, Applied, Executed, Healed, Invoked, Unknown};
 use crate::shadow::HardState;
 use crate::state_machine_safety::StateMachineSafety;
-use crate::truth::{Decoded, DiskTruth, Truth};
+use crate::truth::{DiskTruth, Known, Truth};
 use crate::{leader_append_only, log_matching, premises};
 
 /// What a judge has to know beforehand.
@@ -81,7 +81,7 @@ impl JudgeConfig {
 #[derive(Debug)]
 pub struct Judge {
     dir: PathBuf,
-    decoded: Decoded,
+    known: Known,
     bench: Bench,
 }
 
@@ -130,7 +130,7 @@ impl Judge {
             fidelity: Fidelity::new(config.sweeps),
             acknowledged: 0,
         };
-        Self { dir: config.dir, decoded: Decoded::default(), bench }
+        Self { dir: config.dir, known: Known::default(), bench }
     }
 
     /// Judges the records of one step.
@@ -154,11 +154,11 @@ impl Invariant for Judge {
     }
 
     fn observe(&mut self, view: &View<'_>, found: &mut Findings) {
-        self.bench.step(view.fresh(), &DiskTruth::new(view, &self.dir, &self.decoded), found);
+        self.bench.step(view.fresh(), &DiskTruth::new(view, &self.dir, &self.known), found);
     }
 
     fn finish(&mut self, view: &View<'_>, found: &mut Findings) {
-        self.bench.end(&DiskTruth::new(view, &self.dir, &self.decoded), found);
+        self.bench.end(&DiskTruth::new(view, &self.dir, &self.known), found);
     }
 }
 

@@ -9,53 +9,60 @@
 //! Invariants: neither is ever taken back; what precedes something chosen is chosen.
 //! Not here: when an entry or a term is durable (`shadow.rs`, `cluster.rs`).
 
+use crate::dense::Dense;
 use crate::log_tree::{LogTree, Prefix};
 
 #[derive(Copy, Clone, Default, Debug)]
 struct Mark {
     /// One bit for each server.
     accepted_by: u128,
+    /// How many bits those are.
+    acceptors: u32,
     chosen: bool,
 }
 
 /// Marks beside the tree of logs.
 #[derive(Debug)]
 pub struct Chosen {
-    marks: Vec<Mark>,
+    /// By prefix.
+    marks: Dense<Mark>,
     majority: u32,
 }
 
 impl Chosen {
     /// Nothing is chosen, not even without servers.
     pub fn new(servers: usize) -> Self {
-        Self { marks: vec![Mark { accepted_by: 0, chosen: true }], majority: servers as u32 / 2 + 1 }
+        let mut marks = Dense::of(Mark::default());
+        marks.entry(Prefix::EMPTY.slot()).chosen = true;
+        Self { marks, majority: servers as u32 / 2 + 1 }
     }
 
     /// Server number `server` durably holds the log `prefix`, and the last entry's term is its durable term.
     pub fn accept(&mut self, tree: &LogTree, prefix: Prefix, server: usize) {
-        if self.marks.len() <= prefix.slot() {
-            self.marks.resize(prefix.slot() + 1, Mark::default());
+        let mark = self.marks.entry(prefix.slot());
+        let bit = 1 << server;
+        if mark.accepted_by & bit != 0 {
+            return;
         }
-        let mark = &mut self.marks[prefix.slot()];
-        mark.accepted_by |= 1 << server;
-        if mark.accepted_by.count_ones() < self.majority {
+        mark.accepted_by |= bit;
+        mark.acceptors += 1;
+        if mark.acceptors < self.majority {
             return;
         }
         let mut at = prefix;
-        while !self.marks[at.slot()].chosen {
-            self.marks[at.slot()].chosen = true;
+        while !std::mem::replace(&mut self.marks.entry(at.slot()).chosen, true) {
             at = tree.parent(at);
         }
     }
 
     /// Whether the last entry of `prefix` is chosen.
     pub fn is_chosen(&self, prefix: Prefix) -> bool {
-        self.marks.get(prefix.slot()).is_some_and(|mark| mark.chosen)
+        self.marks.get(prefix.slot()).chosen
     }
 
     /// How many servers have accepted the last entry of `prefix`.
     pub fn acceptors(&self, prefix: Prefix) -> u32 {
-        self.marks.get(prefix.slot()).map_or(0, |mark| mark.accepted_by.count_ones())
+        self.marks.get(prefix.slot()).acceptors
     }
 }
 

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::dense::Dense;
+
 /// An operation at one server.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Execution {
@@ -19,56 +21,71 @@ pub struct Execution {
 /// Numbers below this are kept in an array.
 const DENSE: u64 = 1 << 16;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Session {
-    dense: Vec<Execution>,
+    id: u64,
+    dense: Dense<Execution>,
     sparse: BTreeMap<u64, Execution>,
 }
+
+impl Session {
+    fn new(id: u64) -> Self {
+        Self { id, dense: Dense::of(Execution::default()), sparse: BTreeMap::new() }
+    }
+}
+
+/// How many sessions are found without a search. At one time there are about as many as clients.
+const AT_HAND: usize = 16;
 
 /// The operations of all sessions at one server.
 #[derive(Debug, Default)]
 pub struct Executions {
-    places: BTreeMap<u64, usize>,
     sessions: Vec<Session>,
-    /// The session that was looked up last, and its place: most often it is asked for again.
-    last: Option<(u64, usize)>,
+    places: BTreeMap<u64, usize>,
+    /// Where a session is that was asked for lately: a guess, which the session there confirms or not.
+    guesses: [usize; AT_HAND],
 }
 
 impl Executions {
     /// The entry of an operation, to be read or filled.
+    #[inline(always)]
     pub fn entry(&mut self, session: u64, sequence: u64) -> &mut Execution {
-        let place = match self.last {
-            Some((last, place)) if last == session => place,
-            _ => self.look_up(session),
+        let place = match self.guess(session) {
+            Some(place) => place,
+            None => self.look_up(session),
         };
         let session = &mut self.sessions[place];
-        if sequence >= DENSE {
-            return session.sparse.entry(sequence).or_default();
+        match sequence {
+            0..DENSE => session.dense.entry(sequence as usize),
+            _ => session.sparse.entry(sequence).or_default(),
         }
-        let place = sequence as usize;
-        if session.dense.len() <= place {
-            session.dense.resize(place + 1, Execution::default());
-        }
-        &mut session.dense[place]
     }
 
+    /// The place of a session, if it is at hand.
+    #[inline]
+    fn guess(&self, session: u64) -> Option<usize> {
+        let place = self.guesses[drawer(session)];
+        self.sessions.get(place).is_some_and(|there| there.id == session).then_some(place)
+    }
+
+    #[cold]
     fn look_up(&mut self, session: u64) -> usize {
         let place = *self.places.entry(session).or_insert_with(|| {
-            self.sessions.push(Session::default());
+            self.sessions.push(Session::new(session));
             self.sessions.len() - 1
         });
-        self.last = Some((session, place));
+        self.guesses[drawer(session)] = place;
         place
     }
 
     /// What is known of an operation.
     pub fn get(&self, session: u64, sequence: u64) -> Execution {
-        let session = self.places.get(&session).map(|place| &self.sessions[*place]);
-        let found = session.and_then(|session| match sequence {
+        let place = self.guess(session).or_else(|| self.places.get(&session).copied());
+        let Some(session) = place.map(|place| &self.sessions[place]) else { return Execution::default() };
+        match sequence {
             0..DENSE => session.dense.get(sequence as usize),
-            _ => session.sparse.get(&sequence),
-        });
-        found.copied().unwrap_or_default()
+            _ => session.sparse.get(&sequence).copied().unwrap_or_default(),
+        }
     }
 
     /// Forgets everything: a new life begins. It will fill the same room again.
@@ -78,6 +95,13 @@ impl Executions {
             session.sparse.clear();
         }
     }
+}
+
+/// Which guess is about `session`. Both halves of the number count, so that neither ids that are dense nor ids that
+/// carry the client in their upper half share one.
+#[inline]
+fn drawer(session: u64) -> usize {
+    (session ^ session >> 32) as usize % AT_HAND
 }
 
 #[cfg(test)]
@@ -95,5 +119,19 @@ mod tests {
         }
         table.clear();
         assert_eq!(table.get(7, 5), Execution::default());
+    }
+
+    #[test]
+    fn sessions_that_share_a_guess_are_kept_apart() {
+        let mut table = Executions::default();
+        let sessions = || (0..4 * AT_HAND as u64).flat_map(|n| [n, n << 32]);
+        for _ in 0..2 {
+            for session in sessions() {
+                table.entry(session, 1).index = session + 1;
+            }
+        }
+        for session in sessions() {
+            assert_eq!(table.get(session, 1).index, session + 1);
+        }
     }
 }

@@ -14,10 +14,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use linearizability::Verdict;
-use raft_async::trace::{AppendAnswered, EntryAppended, RoleKind};
+use raft_async::trace::{
+    AppendAnswered, AppendSent, Became, CommandAcknowledged, CommitAdvanced, EntryAppended, RoleKind,
+    VoteAnswered, VoteAsked,
+};
+use sim_io::records::NameChanged;
 use sim_runtime::NodeId;
 use sim_runtime::invariant::{Invariant, View};
-use sim_runtime::trace::{Down, Kind, NodeDown, Record};
+use sim_runtime::trace::{Down, Kind, NodeDown, Payload, Record};
 use sim_runtime::verdict::{Category, Findings};
 
 use crate::clients::Recorder;
@@ -33,10 +37,10 @@ use crate::liveness::Liveness;
 use crate::log_tree::Prefix;
 use crate::monotonicity::Monotonicity;
 use crate::property::{Names, Property, Report};
-use crate::records::{Acknowledged, Applied, Executed, Invoked};
+use crate::records::{Acknowledged, Applied, Executed, Healed, Invoked, Unknown};
 use crate::shadow::HardState;
 use crate::state_machine_safety::StateMachineSafety;
-use crate::truth::{Decoded, DiskTruth, Truth};
+use crate::truth::{DiskTruth, Known, Truth};
 use crate::{leader_append_only, log_matching, premises};
 
 /// What a judge has to know beforehand.
@@ -77,7 +81,7 @@ impl JudgeConfig {
 #[derive(Debug)]
 pub struct Judge {
     dir: PathBuf,
-    decoded: Decoded,
+    known: Known,
     bench: Bench,
 }
 
@@ -126,7 +130,7 @@ impl Judge {
             fidelity: Fidelity::new(config.sweeps),
             acknowledged: 0,
         };
-        Self { dir: config.dir, decoded: Decoded::default(), bench }
+        Self { dir: config.dir, known: Known::default(), bench }
     }
 
     /// Judges the records of one step.
@@ -146,24 +150,30 @@ impl Invariant for Judge {
     }
 
     fn concerns(&self, kind: Kind) -> bool {
-        Event::is_kind(kind)
+        Event::of(kind).is_some()
     }
 
     fn observe(&mut self, view: &View<'_>, found: &mut Findings) {
-        self.bench.step(view.fresh(), &DiskTruth::new(view, &self.dir, &self.decoded), found);
+        self.bench.step(view.fresh(), &DiskTruth::new(view, &self.dir, &self.known), found);
     }
 
     fn finish(&mut self, view: &View<'_>, found: &mut Findings) {
-        self.bench.end(&DiskTruth::new(view, &self.dir, &self.decoded), found);
+        self.bench.end(&DiskTruth::new(view, &self.dir, &self.known), found);
     }
+}
+
+/// What `record` says. Its event has told of which type that is.
+#[inline]
+fn said<P: Payload>(record: &Record) -> P {
+    record.get().expect("the arm of an event reads the record of its name")
 }
 
 impl Bench {
     fn step(&mut self, records: &[Record], truth: &impl Truth, found: &mut Findings) {
         let mut report = Report::new(found, self.off);
         for record in records {
-            if Event::is_kind(record.kind) {
-                self.hear(record, truth, &mut report);
+            if let Some(event) = Event::of(record.kind) {
+                self.hear(event, record, truth, &mut report);
             }
         }
         self.fidelity.step_ends(&self.cluster, truth, &mut report);
@@ -195,55 +205,45 @@ impl Bench {
         }
     }
 
-    /// Apart from `step`, for most steps leave nothing to be heard.
+    /// Apart from `step`, which passes by most records.
     #[inline(never)]
-    fn hear(&mut self, record: &Record, truth: &impl Truth, report: &mut Report<'_>) {
-        let Some(event) = Event::of(record) else { return };
-        match event {
-            Event::Invoked(invoked) => return self.invoked(record, &invoked),
-            Event::Acknowledged(told) => return self.acknowledged(record, &told, report),
-            Event::Unknown(call) => {
-                let (session, sequence) = (call.session, call.sequence);
-                return self.liveness.gave_up(record.node, record.time_ns, session, sequence, report);
-            }
-            Event::Healed(healed) => return self.liveness.healed(record.time_ns, healed.grace_ns),
-            Event::Quiesced(_) => return self.liveness.quiesced(),
-            Event::Settled(_) => return self.settled(record, report),
-            _ => {}
-        }
-        if let Some(at) = self.cluster.place(record.node) {
-            self.hear_server(at, record, event, truth, report);
+    fn hear(&mut self, event: Event, record: &Record, truth: &impl Truth, report: &mut Report<'_>) {
+        match self.cluster.place(record.node) {
+            Some(at) => self.hear_server(at, event, record, truth, report),
+            None => self.hear_others(event, record, report),
         }
     }
 
-    #[inline]
     fn hear_server(
         &mut self,
         at: usize,
-        record: &Record,
         event: Event,
+        record: &Record,
         truth: &impl Truth,
         report: &mut Report<'_>,
     ) {
         let node = record.node;
         match event {
-            Event::NodeUp(_) => {
+            Event::NodeUp => {
                 self.cluster.server_mut(at).booted(record.incarnation);
                 self.executions[at].clear();
                 self.liveness.booted(at);
             }
-            Event::NodeDown(NodeDown { how, .. }) => {
+            Event::NodeDown => {
+                let NodeDown { how, .. } = said(record);
                 self.went_down(at, how);
                 self.liveness.leadership_changed(&self.cluster, record.time_ns);
             }
-            Event::FsyncDone(_) | Event::DirSynced(_) => self.synced(at, truth, report),
-            Event::FileResized(resized) => self.cluster.server_mut(at).file_resized(&resized),
-            Event::NameChanged(changed) => {
+            Event::FsyncDone | Event::DirSynced => self.synced(at, truth, report),
+            Event::FileResized => self.cluster.server_mut(at).file_resized(&said(record)),
+            Event::NameChanged => {
+                let changed: NameChanged = said(record);
                 if changed.file == 0 {
                     self.cluster.server_mut(at).file_removed(truth);
                 }
             }
-            Event::Became(became) => {
+            Event::Became => {
+                let became: Became = said(record);
                 let server = self.cluster.server_mut(at);
                 server.role = became.role;
                 server.hard.term = became.term;
@@ -255,17 +255,19 @@ impl Bench {
                     self.leader_completeness.elected(&self.cluster, at, &became, report);
                 }
             }
-            Event::HardStateWritten(written) => {
-                self.cluster.server_mut(at).hard_state_written(&written);
+            Event::HardStateWritten => {
+                self.cluster.server_mut(at).hard_state_written(&said(record));
                 self.liveness.leadership_changed(&self.cluster, record.time_ns);
             }
-            Event::EntryAppended(entry) => self.entry_appended(at, &entry, report),
-            Event::EntryWritten(entry) => self.cluster.entry_written(at, &entry),
-            Event::LogTruncated(cut) => {
+            Event::EntryAppended => self.entry_appended(at, &said(record), report),
+            Event::EntryWritten => self.cluster.entry_written(at, &said(record)),
+            Event::LogTruncated => {
+                let cut = said(record);
                 leader_append_only::truncates(&self.cluster, at, &cut, report);
                 self.cluster.server_mut(at).truncated(&cut);
             }
-            Event::CommitAdvanced(moved) => {
+            Event::CommitAdvanced => {
+                let moved: CommitAdvanced = said(record);
                 Monotonicity::commits(&self.cluster, at, &moved, report);
                 let server = self.cluster.server_mut(at);
                 (server.commit, server.commit_term) = (moved.index, moved.term);
@@ -277,7 +279,8 @@ impl Bench {
                     self.claim(at, log, moved.term, How::Committed, report);
                 }
             }
-            Event::Recovered(found) => {
+            Event::Recovered => {
+                let found = said(record);
                 self.monotonicity.recovers(at, node, &found, report);
                 let restart = self.cluster.recovered(at, &found, truth);
                 self.liveness.leadership_changed(&self.cluster, record.time_ns);
@@ -286,42 +289,64 @@ impl Bench {
                 }
                 self.fidelity.recovered(&self.cluster, at, &found, restart, report);
             }
-            Event::VoteAsked(asked) => {
+            Event::VoteAsked => {
+                let asked: VoteAsked = said(record);
                 let own = HardState { term: asked.term, vote: u64::from(node.0) };
                 self.monotonicity.sends(at, own);
                 premises::asks(self.cluster.server(at), &asked, report);
                 premises::sends(self.cluster.server(at), asked.term, report);
             }
-            Event::VoteAnswered(answer) => {
+            Event::VoteAnswered => {
+                let answer: VoteAnswered = said(record);
                 let vote = if answer.granted != 0 { answer.to } else { 0 };
                 self.monotonicity.sends(at, HardState { term: answer.term, vote });
                 premises::answers_vote(self.cluster.server(at), &answer, report);
                 premises::sends(self.cluster.server(at), answer.term, report);
             }
-            Event::VoteCounted(counted) => premises::counts_vote(&self.cluster, at, &counted, report),
-            Event::AppendSent(sent) => {
+            Event::VoteCounted => premises::counts_vote(&self.cluster, at, &said(record), report),
+            Event::AppendSent => {
+                let sent: AppendSent = said(record);
                 self.election_safety.leads(record.owner(), sent.term, Sign::Sends, report);
                 self.monotonicity.sends(at, HardState { term: sent.term, vote: 0 });
                 premises::sends(self.cluster.server(at), sent.term, report);
             }
-            Event::AppendAnswered(answer) => self.append_answered(at, &answer, report),
-            Event::ReadServed(read) => premises::serves_read(self.cluster.server(at), &read, report),
-            Event::CommandAcknowledged(told) => {
+            Event::AppendAnswered => self.append_answered(at, &said(record), report),
+            Event::ReadServed => premises::serves_read(self.cluster.server(at), &said(record), report),
+            Event::CommandAcknowledged => {
+                let told: CommandAcknowledged = said(record);
                 let server = self.cluster.server(at);
                 if let Some(log) = server.log_to(told.index) {
                     self.claim(at, log, told.term, How::Acknowledged, report);
                 }
             }
-            Event::LogSummary(said) => Fidelity::summary(&self.cluster, at, &said, report),
-            Event::Applied(applied) => self.applied(at, &applied, report),
-            Event::Executed(executed) => self.executed(at, node, &executed, report),
-            // Heard before, whoever said it.
-            Event::Invoked(_)
-            | Event::Acknowledged(_)
-            | Event::Unknown(_)
-            | Event::Healed(_)
-            | Event::Quiesced(_)
-            | Event::Settled(_) => {}
+            Event::LogSummary => Fidelity::summary(&self.cluster, at, &said(record), report),
+            Event::Applied => self.applied(at, &said(record), report),
+            Event::Executed => self.executed(at, node, &said(record), report),
+            Event::Invoked
+            | Event::Acknowledged
+            | Event::Unknown
+            | Event::Healed
+            | Event::Quiesced
+            | Event::Settled => self.hear_others(event, record, report),
+        }
+    }
+
+    /// What is heard whoever says it; the rest is heard of servers only.
+    fn hear_others(&mut self, event: Event, record: &Record, report: &mut Report<'_>) {
+        match event {
+            Event::Invoked => self.invoked(record, &said(record)),
+            Event::Acknowledged => self.acknowledged(record, &said(record), report),
+            Event::Unknown => {
+                let Unknown { session, sequence } = said(record);
+                self.liveness.gave_up(record.node, record.time_ns, session, sequence, report);
+            }
+            Event::Healed => {
+                let Healed { grace_ns } = said(record);
+                self.liveness.healed(record.time_ns, grace_ns);
+            }
+            Event::Quiesced => self.liveness.quiesced(),
+            Event::Settled => self.settled(record, report),
+            _ => {}
         }
     }
 

@@ -21,6 +21,7 @@ use raft_async::trace::Became;
 use sim_runtime::NodeId;
 
 use crate::cluster::Cluster;
+use crate::dense::Dense;
 use crate::log_tree::{LogTree, Prefix};
 use crate::property::{Property, Report};
 
@@ -55,18 +56,25 @@ struct Leader {
 }
 
 /// All claims and all leaders.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LeaderCompleteness {
     /// By prefix.
-    claims: Vec<Claim>,
+    claims: Dense<Claim>,
     /// By term: the longest claimed logs, none of which begins with another.
     longest: BTreeMap<u64, Vec<Prefix>>,
     leaders: BTreeMap<u64, Vec<Leader>>,
 }
 
+impl Default for LeaderCompleteness {
+    fn default() -> Self {
+        Self { claims: Dense::of(Claim::NONE), longest: BTreeMap::new(), leaders: BTreeMap::new() }
+    }
+}
+
 impl LeaderCompleteness {
     /// A server took everything in `log` for committed while its term was `term`. Returns whether nobody had
     /// claimed the last entry before.
+    #[inline]
     pub fn claim(
         &mut self,
         cluster: &Cluster,
@@ -78,12 +86,18 @@ impl LeaderCompleteness {
     ) -> bool {
         // An entry is committed in its own term at the earliest, whatever the server believes.
         let term = term.max(cluster.tree.term(log));
-        let known = self.claims.get(log.slot()).map_or(u64::MAX, |claim| claim.term);
+        let known = self.claims.get(log.slot()).term;
         if known <= term || log == Prefix::EMPTY {
             return false;
         }
         let claim = Claim { term, by: cluster.server(at).node(), how };
+        self.claim_anew(cluster, log, claim, report);
+        known == u64::MAX
+    }
+
+    fn claim_anew(&mut self, cluster: &Cluster, log: Prefix, claim: Claim, report: &mut Report<'_>) {
         self.mark(&cluster.tree, log, claim);
+        let term = claim.term;
         let longest = self.longest.entry(term).or_default();
         longest.retain(|other| !cluster.tree.begins_with(log, *other));
         longest.push(log);
@@ -95,16 +109,12 @@ impl LeaderCompleteness {
                 self.object(&cluster.tree, shape, leaders_term, leader, log, report);
             }
         }
-        known == u64::MAX
     }
 
     fn mark(&mut self, tree: &LogTree, log: Prefix, claim: Claim) {
-        if self.claims.len() <= log.slot() {
-            self.claims.resize(log.slot() + 1, Claim::NONE);
-        }
         let mut at = log;
-        while at != Prefix::EMPTY && self.claims[at.slot()].term > claim.term {
-            self.claims[at.slot()] = claim;
+        while at != Prefix::EMPTY && self.claims.get(at.slot()).term > claim.term {
+            *self.claims.entry(at.slot()) = claim;
             at = tree.parent(at);
         }
     }
@@ -139,7 +149,7 @@ impl LeaderCompleteness {
             };
             let index = (1..=tree.index(claimed)).find(lacks).unwrap_or(tree.index(claimed));
             let entry = tree.first(claimed, index).unwrap_or(claimed);
-            let Claim { term, by, how } = self.claims[entry.slot()];
+            let Claim { term, by, how } = self.claims.get(entry.slot());
             let deed = match how {
                 How::Committed => "took for committed",
                 How::Applied => "applied",

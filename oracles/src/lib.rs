@@ -23,8 +23,8 @@
 //! | premises: claimed ⊆ chosen, durable before answered, … | §5.2, §5.4, Figure 2 | [`premises`] |
 //!
 //! What they rest on, in the order in which data passes: [`records`] of the harness, of [`witness`] and [`clients`];
-//! [`event`]; [`judge`], which knows who hears of what; [`truth`] from the disks; [`log_tree`], [`chosen`],
-//! [`shadow`], [`cluster`] and [`executions`]; [`property`], the names and the way out.
+//! [`event`]; [`judge`], which knows who hears of what; [`truth`] from the disks; `dense` lists; [`log_tree`],
+//! [`chosen`], [`shadow`], [`cluster`] and [`executions`]; [`property`], the names and the way out.
 //!
 //! What the system says of itself may be a lie. So durability comes from the device, application from a wrapper
 //! around the state machine, acknowledgement from the client; and where the system's word is all there is, it is
@@ -37,6 +37,7 @@ pub mod clients;
 pub mod event;
 pub mod judge;
 pub mod truth;
+mod dense;
 pub mod log_tree;
 pub mod chosen;
 pub mod shadow;

@@ -14,6 +14,8 @@
 
 use raft_async::trace::extend_log_digest;
 
+use crate::dense::FIRST_ROOM;
+
 /// A log, or the prefix of one: the name of its last entry's node.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Prefix(u32);
@@ -62,7 +64,10 @@ impl Default for LogTree {
             jump: Prefix::EMPTY,
             sibling: Prefix::EMPTY,
         };
-        Self { nodes: vec![empty], newest: vec![Prefix::EMPTY] }
+        let (mut nodes, mut newest) = (Vec::with_capacity(FIRST_ROOM), Vec::with_capacity(FIRST_ROOM));
+        nodes.push(empty);
+        newest.push(Prefix::EMPTY);
+        Self { nodes, newest }
     }
 }
 

@@ -146,11 +146,13 @@ impl<'a> Report<'a> {
     }
 
     /// Harm was done.
+    #[cold]
     pub fn violation(&mut self, property: Property, shape: &str, evidence: impl FnOnce() -> String) {
         self.failure(Category::Invariant, property, shape, evidence);
     }
 
     /// As [`Report::violation`], in another category.
+    #[cold]
     pub fn failure(
         &mut self,
         category: Category,
@@ -166,6 +168,7 @@ impl<'a> Report<'a> {
     }
 
     /// A rule was broken.
+    #[cold]
     pub fn premise(&mut self, premise: Premise, evidence: impl FnOnce() -> String) {
         if self.off.0 & premise.bit() == 0 {
             self.found.premise(premise.name(), evidence);

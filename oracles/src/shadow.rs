@@ -23,6 +23,7 @@ use sim_io::records::FileResized;
 use sim_runtime::trace::Down;
 use sim_runtime::{NodeId, Owner};
 
+use crate::dense::FIRST_ROOM;
 use crate::log_tree::{LogTree, Prefix};
 use crate::truth::Truth;
 
@@ -130,7 +131,7 @@ impl Shadow {
             commit_term: 0,
             applied: 0,
             lost: false,
-            log: Vec::new(),
+            log: Vec::with_capacity(FIRST_ROOM),
             durable: 0,
             pending_hard: Vec::new(),
             votes: Vec::new(),

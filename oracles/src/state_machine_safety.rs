@@ -6,6 +6,7 @@
 
 use sim_runtime::NodeId;
 
+use crate::dense::Dense;
 use crate::property::{Property, Report};
 use crate::records::Applied;
 
@@ -16,19 +17,23 @@ struct First {
 }
 
 /// What was first applied at each index.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct StateMachineSafety {
-    first: Vec<Option<First>>,
+    /// By index.
+    first: Dense<Option<First>>,
+}
+
+impl Default for StateMachineSafety {
+    fn default() -> Self {
+        Self { first: Dense::of(None) }
+    }
 }
 
 impl StateMachineSafety {
     /// A server applied an entry.
     pub fn applies(&mut self, by: NodeId, applied: &Applied, report: &mut Report<'_>) {
-        let index = applied.index as usize;
-        if self.first.len() <= index {
-            self.first.resize(index + 1, None);
-        }
-        let first = self.first[index].get_or_insert_with(|| First { applied: *applied, by });
+        let index = applied.index;
+        let first = self.first.entry(index as usize).get_or_insert_with(|| First { applied: *applied, by });
         let entry = |a: &Applied| (a.term, a.digest);
         if entry(&first.applied) != entry(applied) {
             let shape = "different entries are applied at one index";

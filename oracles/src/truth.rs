@@ -24,32 +24,35 @@ pub trait Truth {
     fn visible_image(&self, node: NodeId) -> Option<Result<Rc<Image>, Corrupt>>;
 }
 
-/// What was decoded of each server's disk before: disks are looked at often, and little is new in them.
+/// What need not be found out again: disks are looked at often, and little is new in them.
 #[derive(Default, Debug)]
-pub struct Decoded(RefCell<Vec<Rereader>>);
+pub struct Known {
+    disks: OnceCell<Rc<Disks>>,
+    /// What was decoded of each server's disk before.
+    decoded: RefCell<Vec<Rereader>>,
+}
 
 /// The simulated disks.
 pub struct DiskTruth<'a> {
     view: &'a View<'a>,
     /// The servers' directory.
     dir: &'a Path,
-    decoded: &'a Decoded,
-    disks: OnceCell<Rc<Disks>>,
+    known: &'a Known,
 }
 
 impl<'a> DiskTruth<'a> {
     /// Looks at the disks of `view`, where each server keeps its files in `dir`.
     #[inline]
-    pub fn new(view: &'a View<'a>, dir: &'a Path, decoded: &'a Decoded) -> Self {
-        Self { view, dir, decoded, disks: OnceCell::new() }
+    pub fn new(view: &'a View<'a>, dir: &'a Path, known: &'a Known) -> Self {
+        Self { view, dir, known }
     }
 
     fn disks(&self) -> &Disks {
-        self.disks.get_or_init(|| self.view.device())
+        self.known.disks.get_or_init(|| self.view.device())
     }
 
     fn image(&self, node: NodeId, side: Side) -> Result<Rc<Image>, Corrupt> {
-        let mut decoded = self.decoded.0.borrow_mut();
+        let mut decoded = self.known.decoded.borrow_mut();
         if decoded.len() <= node.index() {
             decoded.resize_with(node.index() + 1, Rereader::default);
         }

@@ -12,8 +12,11 @@ use std::sync::LazyLock;
 #[error("malformed bytes")]
 pub struct Malformed;
 
+/// The length of an operation.
+const OP_BYTES: usize = 1 + 3 * 8;
+
 /// The longest encoding of an entry.
-pub const MAX_ENTRY_BYTES: usize = 8 + 1 + 3 * 8 + 1 + 3 * 8;
+pub const MAX_ENTRY_BYTES: usize = 8 + 1 + 3 * 8 + OP_BYTES;
 
 /// The CRC-32 of `bytes`. A hasher finds out what the processor can do; its copies know.
 pub(crate) fn crc32(bytes: &[u8]) -> u32 {
@@ -34,10 +37,17 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+    /// As [`Reader::bytes`]: what is read from a length that is known needs no check of its own.
+    #[inline]
+    pub(crate) fn chunk<const N: usize>(&mut self) -> Result<&'a [u8; N], Malformed> {
         let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(Malformed)?;
         self.0 = rest;
-        Ok(*taken)
+        Ok(taken)
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        self.chunk::<N>().copied()
     }
 
     pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
@@ -70,8 +80,9 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn op(&mut self) -> Result<Op, Malformed> {
-        let tag = self.u8()?;
-        let (key, a, b) = (Key(self.u64()?), self.u64()?, self.u64()?);
+        let mut op = Reader(self.chunk::<OP_BYTES>()?);
+        let tag = op.u8()?;
+        let (key, a, b) = (Key(op.u64()?), op.u64()?, op.u64()?);
         Op::from_words(tag.into(), key, a, b).ok_or(Malformed)
     }
 

@@ -24,7 +24,7 @@ struct Digests {
 }
 
 /// How many entries are expected after a log has been read.
-const ROOM_TO_GROW: usize = 256;
+pub(crate) const ROOM_TO_GROW: usize = 256;
 
 impl Entries {
     /// The position of the last entry, with its term.
@@ -71,6 +71,12 @@ impl Entries {
         Index(self.entries.len() as u64)
     }
 
+    /// Makes room for so many more entries.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.entries.reserve(count);
+        self.digests.reserve(count);
+    }
+
     /// Removes everything from `from` on.
     pub fn truncate(&mut self, from: Index) {
         self.entries.truncate(from.prev().0 as usize);
@@ -114,8 +120,8 @@ impl FromIterator<Entry> for Entries {
     fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Self {
         let entries = entries.into_iter();
         // A log that is read at boot goes on growing: room for that spares it the move.
-        let expected = entries.size_hint().0 + ROOM_TO_GROW;
-        let mut log = Self { entries: Vec::with_capacity(expected), digests: Vec::with_capacity(expected) };
+        let mut log = Self::default();
+        log.reserve(entries.size_hint().0 + ROOM_TO_GROW);
         for entry in entries {
             log.append(entry);
         }

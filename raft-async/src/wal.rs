@@ -19,7 +19,7 @@
 //! Not here: files and syncs (`storage.rs`), the order in which segments go (`log.rs`).
 
 use crate::codec::{MAX_ENTRY_BYTES, Malformed, Put, Reader, crc32};
-use crate::entries::Entries;
+use crate::entries::{Entries, ROOM_TO_GROW};
 use crate::mutant::{Mutant, Planted};
 use crate::types::{Entry, Index};
 
@@ -124,16 +124,16 @@ struct Frame {
 /// Reads the frame at the front of `bytes`. [`Malformed`] when there cannot be one; a frame that could be read
 /// and does not match its checksum is returned as not intact.
 fn read_frame(bytes: &[u8]) -> Result<Frame, Malformed> {
-    let mut r = Reader(bytes);
-    let (length, checksum) = (r.u32()?, r.u32()?);
+    let mut header = Reader(Reader(bytes).chunk::<FRAME_HEADER_BYTES>()?);
+    let (length, checksum) = (header.u32()?, header.u32()?);
+    let (chain, durable) = (header.u32()?, header.u64()?);
     if !(MIN_PAYLOAD_BYTES..=MAX_PAYLOAD_BYTES).contains(&(length as usize)) {
         return Err(Malformed);
     }
     let total = FRAME_HEADER_BYTES + length as usize;
     let intact = frame_checksum(length, bytes.get(8..total).ok_or(Malformed)?) == checksum;
-    let mut r = Reader(&bytes[8..total]);
-    let (chain, durable, index) = (r.u32()?, r.u64()?, Index(r.u64()?));
-    let entry = r.entry()?;
+    let mut r = Reader(&bytes[FRAME_HEADER_BYTES..total]);
+    let (index, entry) = (Index(r.u64()?), r.entry()?);
     r.end()?;
     Ok(Frame { checksum, intact, chain, durable, index, entry, bytes: total })
 }
@@ -316,6 +316,11 @@ impl Rereader {
         entries: &mut Entries,
     ) -> Result<(), Corrupt> {
         let kept = self.keep_what_is_in(segments);
+        if kept == 0 {
+            self.log.entries.reserve(ROOM_TO_GROW);
+            self.log.places.reserve(ROOM_TO_GROW);
+            entries.reserve(ROOM_TO_GROW);
+        }
         let outcome = recover_behind(&mut self.log, segments, Planted::NONE);
         entries.truncate(Index(kept as u64 + 1));
         for entry in &self.log.entries[kept..] {
@@ -330,7 +335,8 @@ impl Rereader {
         let (mut same_segments, mut same_bytes) = (0, 0);
         for (i, segment) in segments.iter().enumerate() {
             if self.seen.len() <= i {
-                self.seen.push((segment.number, Vec::new()));
+                let room = ROOM_TO_GROW * TYPICAL_FRAME_BYTES;
+                self.seen.push((segment.number, Vec::with_capacity(room)));
             }
             let (number, seen) = &mut self.seen[i];
             let same = if *number == segment.number { common_front(seen, segment.bytes) } else { 0 };

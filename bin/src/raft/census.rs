@@ -5,11 +5,12 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use oracles::event::Event;
 use oracles::records::Applied;
-use raft_async::trace::{Became, CommitAdvanced, EntryWritten, RoleKind};
+use raft_async::trace::{Became, CommitAdvanced, RoleKind};
 use sim_runtime::NodeId;
 use sim_runtime::invariant::{Invariant, View};
-use sim_runtime::trace::{Kind, NodeDown, NodeUp, Payload, Record};
+use sim_runtime::trace::{Kind, Payload, Record};
 use sim_runtime::verdict::Findings;
 
 /// How far the cluster has come.
@@ -52,17 +53,22 @@ pub(super) struct Census {
 }
 
 impl Census {
-    fn count(&mut self, record: &Record) {
+    /// Apart from `observe`, which passes by most records.
+    #[inline(never)]
+    fn count(&mut self, event: Event, record: &Record) {
         let Record { aux, words, .. } = record;
-        match record.kind {
-            Became::KIND => self.count_role(record.node, Became::decode(*aux, words)),
-            CommitAdvanced::KIND => {
+        match event {
+            Event::Became => self.count_role(record.node, Became::decode(*aux, words)),
+            Event::CommitAdvanced => {
                 let commit = CommitAdvanced::decode(*aux, words).index;
                 self.progress.commit.set(self.progress.commit.get().max(commit));
             }
-            EntryWritten::KIND => self.entries += 1,
-            NodeUp::KIND => self.restarts += u64::from(record.incarnation > 1),
-            NodeDown::KIND => self.progress.set_applied(record.node, 0),
+            Event::EntryWritten => self.entries += 1,
+            Event::NodeUp => self.restarts += u64::from(record.incarnation > 1),
+            Event::NodeDown => self.progress.set_applied(record.node, 0),
+            Event::Applied => {
+                self.progress.set_applied(record.node, Applied::decode(*aux, words).index);
+            }
             _ => {}
         }
     }
@@ -81,31 +87,26 @@ impl Census {
     }
 }
 
+fn is_counted(event: Event) -> bool {
+    use Event::{Applied, Became, CommitAdvanced, EntryWritten, NodeDown, NodeUp};
+    matches!(event, Became | CommitAdvanced | Applied | EntryWritten | NodeUp | NodeDown)
+}
+
 impl Invariant for Census {
     fn name(&self) -> &'static str {
         "census"
     }
 
     fn concerns(&self, kind: Kind) -> bool {
-        const KINDS: [Kind; 6] = [
-            Became::KIND,
-            CommitAdvanced::KIND,
-            Applied::KIND,
-            EntryWritten::KIND,
-            NodeUp::KIND,
-            NodeDown::KIND,
-        ];
-        KINDS.contains(&kind)
+        Event::of(kind).is_some_and(is_counted)
     }
 
     fn observe(&mut self, view: &View<'_>, _found: &mut Findings) {
-        // Entries that are applied are by far the most.
         for record in view.fresh() {
-            if record.kind == Applied::KIND {
-                let index = Applied::decode(record.aux, &record.words).index;
-                self.progress.set_applied(record.node, index);
-            } else {
-                self.count(record);
+            if let Some(event) = Event::of(record.kind)
+                && is_counted(event)
+            {
+                self.count(event, record);
             }
         }
     }

@@ -69,6 +69,9 @@ pub struct History<K, I, O> {
     now_ns: Option<u64>,
 }
 
+/// How many operations a history takes before it is moved for the first time.
+const FIRST_ROOM: usize = 512;
+
 impl<K, I, O> Default for History<K, I, O> {
     fn default() -> Self {
         Self::new()
@@ -78,7 +81,7 @@ impl<K, I, O> Default for History<K, I, O> {
 impl<K, I, O> History<K, I, O> {
     /// An empty history.
     pub fn new() -> Self {
-        History { operations: Vec::new(), next_event: 0, now_ns: None }
+        History { operations: Vec::with_capacity(FIRST_ROOM), next_event: 0, now_ns: None }
     }
 
     /// Sets the time that the following events carry, in nanoseconds. Without it, explanations speak of events.

@@ -436,6 +436,29 @@ fn a_disk_can_fail_fill_up_and_rot() {
 }
 
 #[test]
+fn rot_can_spare_what_the_latest_sync_made_durable() {
+    let ((), report) = play_in(world(1), |n1| async move {
+        let log = n1.has_durable("/log", vec![0; 2_048]).await;
+        n1.does(async move {
+            log.write_all_at(&[0; 512], 512).await.expect("written");
+            log.sync_all().await.expect("synced");
+        })
+        .await;
+        let rot = DiskConfig {
+            bit_rot_per_million: 1_000_000,
+            bit_rot_spares_latest: true,
+            ..DiskConfig::default()
+        };
+        n1.disks.configure(rot);
+        n1.loses_power();
+        let ones = |bytes: &[u8]| bytes.iter().map(|byte| byte.count_ones()).sum::<u32>();
+        let sectors: Vec<u32> = n1.reads("/log").await.chunks(512).map(ones).collect();
+        assert_eq!(sectors, [1, 0, 1, 1]);
+    });
+    assert_eq!(report.coverage.get("sectors: rotten"), 3);
+}
+
+#[test]
 fn disks_stall_and_slow_down_by_field() {
     let ((), report) = play_in(world(1), |n1| async move {
         let config =

@@ -8,7 +8,8 @@
 //!
 //! Invariants: what stays down at the end leaves a quorum, since only bad disks make a server halt for good; each draw
 //! has a stream of its own.
-//! Not here: what a disk does then (sim-io's `fs`), whether a halt was right (`oracles`).
+//! Rot spares what was synced last, since a vote or batch that rotted there cannot be told from one that a crash tore.
+//! Not here: what a disk does then (sim-io's `fs`).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use raft_async::Halt;
 use sim_io::fs::{DiskConfig, Disks};
 use sim_runtime::rng::Stream;
 use sim_runtime::time::sleep;
+use sim_runtime::verdict::Category;
 use sim_runtime::{Handle, NodeId, Owner};
 
 use super::config::Config;
@@ -76,6 +78,7 @@ impl Ailing {
         }
         if has(3, "rots") {
             disk.bit_rot_per_million = self.doubling("rot", 4_000, 6) as u32;
+            disk.bit_rot_spares_latest = true;
         }
         disk
     }
@@ -118,6 +121,8 @@ pub(super) struct Operator {
 struct Shared {
     /// Servers that halted over a failed disk, as they lived then.
     halted: RefCell<Vec<Owner>>,
+    /// How often each has.
+    times: RefCell<BTreeMap<NodeId, u32>>,
     repaired: Cell<bool>,
 }
 
@@ -138,20 +143,38 @@ impl Operator {
         };
         world.count(SERVERS_HALTED, 1);
         world.count(counter, 1);
-        if self.config.bad_disks.is_empty() || !is_disk {
+        let halted = world.owner();
+        let Some(disk) = self.config.bad_disks.get(&halted.node) else {
+            if !self.config.bad_disks.is_empty() {
+                object(&world, "a server halts on a sound disk", halt);
+            }
+            return;
+        };
+        if !is_disk {
+            if disk.bit_rot_per_million == 0 {
+                object(&world, "a server calls files corrupt that did not rot", halt);
+            }
             return;
         }
-        let halted = world.owner();
         self.shared.halted.borrow_mut().push(halted);
         // What was under way when the disk was repaired may fail yet.
         let soon_ms = self.shared.repaired.get().then_some(1);
-        if let Some(after_ms) = soon_ms.or(self.config.restart_halted_after_ms) {
+        if let Some(after_ms) = soon_ms.or_else(|| self.patience_ms(halted.node)) {
             let start = async move {
                 sleep(Duration::from_millis(after_ms)).await;
                 start_again(halted);
             };
             drop(world.spawn_on(Owner::HOST, "operator", u64::from(halted.node.0), start));
         }
+    }
+
+    /// Twice as long each time: a full disk does not get any emptier.
+    fn patience_ms(&self, node: NodeId) -> Option<u64> {
+        let mut times = self.shared.times.borrow_mut();
+        let times = times.entry(node).or_default();
+        let after_ms = self.config.restart_halted_after_ms? << (*times).min(10);
+        *times += 1;
+        Some(after_ms)
     }
 
     /// Makes all disks well; what they lost stays lost. Starts whatever a failed disk has stopped.
@@ -163,6 +186,12 @@ impl Operator {
         self.shared.repaired.set(true);
         self.shared.halted.take().into_iter().for_each(start_again);
     }
+}
+
+/// Where some disks are bad, oracles let servers halt; not every halt is right for that.
+fn object(world: &Handle, shape: &str, halt: &Halt) {
+    let evidence = format!("{}: {halt}", world.owner().node);
+    world.fail(Category::Invariant, "liveness", shape, evidence);
 }
 
 /// Unless somebody else has started it since.

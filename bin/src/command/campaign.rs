@@ -39,7 +39,7 @@ pub fn run(args: &CampaignArgs, out: &mut Out) -> Result<Status, Unusable> {
 
     let corpus = corpus.map(|corpus| corpus.run(&settings));
     let total = args.seeds.count();
-    let mut progress = Progress::new(total.div_ceil(shard.of), args.quiet);
+    let mut progress = Progress::new(shard.share(total), args.quiet);
     let started = Instant::now();
     let corpus_failed = corpus.as_ref().is_some_and(|corpus| corpus.failed() > 0);
     let brake = Brake::new(args, started, corpus_failed);

@@ -38,6 +38,11 @@ impl Shard {
     /// All there is.
     pub const WHOLE: Self = Self { number: 1, of: 1 };
 
+    /// How many of `count` belong to it.
+    pub fn share(&self, count: u64) -> u64 {
+        (count + self.of - self.number) / self.of
+    }
+
     /// Whether what stands at place `index`, from 0, belongs to it.
     pub fn has(&self, index: usize) -> bool {
         index as u64 % self.of == self.number - 1
@@ -363,7 +368,7 @@ mod tests {
     fn shards_are_counted_from_one() {
         let shard: Shard = "2/3".parse().expect("a shard");
         let has: Vec<usize> = (0..7).filter(|index| shard.has(*index)).collect();
-        assert_eq!(has, [1, 4]);
+        assert_eq!((has, shard.share(7), shard.share(1)), (vec![1, 4], 2, 0));
         for text in ["0/3", "4/3", "1", "1/0", "a/b", "1/2/3", ""] {
             assert!(text.parse::<Shard>().is_err(), "{text}");
         }

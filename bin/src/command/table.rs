@@ -6,7 +6,7 @@ use comfy_table::{Cell, CellAlignment, Table, presets};
 
 use sim_runtime::verdict::Category;
 
-use super::outcome::{Outcome, Stopped};
+use super::outcome::{Outcome, Shard, Stopped};
 use crate::cli::CampaignArgs;
 use crate::out::Out;
 use crate::raft::coverage::{self, OPERATIONS_OK};
@@ -65,6 +65,7 @@ pub(super) fn print(args: &CampaignArgs, outcome: &Outcome, elapsed: Duration, j
         messages(outcome),
         per_second(outcome.runs, elapsed)
     );
+    let wanted = outcome.shard.unwrap_or(Shard::WHOLE).share(args.seeds.count());
     let shard = outcome.shard.map(|shard| format!(", shard {shard}")).unwrap_or_default();
     if let Some(stopped) = outcome.stopped {
         let why = match stopped {
@@ -72,7 +73,7 @@ pub(super) fn print(args: &CampaignArgs, outcome: &Outcome, elapsed: Duration, j
             Stopped::Failure => "stopped at the first failure",
             Stopped::Interrupt => "interrupted",
         };
-        say!(out, "{why}: {} of {} seeds were run{shard}", outcome.runs, args.seeds.count());
+        say!(out, "{why}: {} of {wanted} seeds were run{shard}", outcome.runs);
         say!(out, "digest {} over the seeds that were run", outcome.digest);
     } else {
         say!(out, "digest {} over seeds {}{shard}", outcome.digest, args.seeds);

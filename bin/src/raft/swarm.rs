@@ -33,8 +33,9 @@ const SCHEDULES: [Schedule; 8] = {
 const FAULT_KINDS: &[FaultKind] = &FaultKind::ALL;
 
 /// Moments that faults may be aimed at.
-const AIMED_WINDOWS: [&str; 2] = ["fsync in flight", "election in progress"];
-const AIMED_POINTS: [&str; 2] = ["vote granted", "append sent"];
+const AIMED_WINDOWS: [&str; 4] =
+    ["fsync in flight", "election in progress", "log segment being created", "log being cut"];
+const AIMED_POINTS: [&str; 4] = ["vote granted", "append sent", "leader elected", "leader committed"];
 
 /// A run is cut so that it costs about so many messages by an estimate that leaves out retransmissions and elections:
 /// those of a reference run in the average.
@@ -179,8 +180,8 @@ impl Swarm {
 
     fn faults(&self, raft: &RaftTimes) -> PlanConfig {
         let timeout_ms = raft.election_timeout_min_ms;
-        let pace = self.pick("fault rate", &[50, 100, 100, 100, 200, 400]);
-        let is_aim = |name: &str| self.stream(&format!("aim: {name}")).chance(750_000);
+        let pace = self.pick("fault rate", &[15, 30, 60, 60, 100, 200]);
+        let is_aim = |name: &str| self.stream(&format!("aim: {name}")).chance(500_000);
         let windows = AIMED_WINDOWS.into_iter().filter(|name| is_aim(name));
         let points = AIMED_POINTS.into_iter().filter(|name| is_aim(name));
         let aims = windows.map(|name| Aim::Window(name.to_owned()));
@@ -191,7 +192,7 @@ impl Swarm {
             kinds: self.fault_kinds(),
             lasts_max_us: 1_000 * percent(timeout_ms, self.pick("longest fault", &[300, 1_300, 1_300])),
             aims: aims.chain(points.map(|name| Aim::Point(name.to_owned()))).collect(),
-            aimed_per_million: self.pick("aimed faults", &[0, 300_000, 300_000, 700_000]),
+            aimed_per_million: self.pick("aimed faults", &[0, 300_000, 300_000, 800_000]),
             roles: if self.pick("leaders hit", &[true, true, true, false]) {
                 vec!["leader".to_owned()]
             } else {

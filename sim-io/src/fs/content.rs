@@ -251,8 +251,13 @@ impl Content {
         self.ops.is_empty() && self.lost.is_empty()
     }
 
-    /// After a power loss: what is on the platter is all there is.
+    /// After a power loss: what is on the platter is all there is. A cut that was under way may have landed, and then
+    /// what was before it is the latest.
     pub(super) fn reread(&mut self) {
+        for cut in self.ops.iter().filter(|op| op.change == Change::SetLen) {
+            let range = cut.makes_latest();
+            self.latest = self.latest.start.min(range.start)..self.latest.end.max(range.end);
+        }
         self.forget(self.ops.len());
         self.lost.clear();
         self.visible.clear();

@@ -12,11 +12,14 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
 use crate::command;
+use crate::command::outcome::Shard;
 use crate::out::{Out, complain};
 use crate::raft::{Profile, Raft};
 use crate::seeds::Seeds;
@@ -42,6 +45,24 @@ pub enum Unusable {
     /// A file could not be written.
     #[error("cannot write {0}: {1}")]
     Write(PathBuf, io::Error),
+    /// A file could not be read.
+    #[error("cannot read {0}: {1}")]
+    Read(PathBuf, io::Error),
+    /// A file holds no timeline.
+    #[error("{0} is not a timeline: {1}")]
+    Timeline(PathBuf, serde_json::Error),
+    /// A file holds no outcome of a campaign.
+    #[error("{0} is not the JSON of a campaign: {1}")]
+    Outcome(PathBuf, serde_json::Error),
+    /// A file does not belong to the others.
+    #[error("{0} cannot be merged: {1}")]
+    Parts(PathBuf, String),
+    /// A part of the whole was not given.
+    #[error("shard {0} is missing")]
+    Missing(Shard),
+    /// A timeline says all by itself.
+    #[error("a file says all about its run: `{0}` cannot be added")]
+    FlagsWithFile(String),
     /// The system refused something.
     #[error("cannot {0}: {1}")]
     System(&'static str, io::Error),
@@ -59,15 +80,18 @@ struct Cli {
 enum Command {
     /// Run many seeds and say what was found, and what was never exercised.
     Campaign(CampaignArgs),
-    /// Run one seed again: verdict, digests and, on request, its story.
+    /// Run one seed or timeline again: verdict, digests and, on request, its story.
     Replay(ReplayArgs),
+    /// Put the JSON files of all shards of a campaign together.
+    Merge(MergeArgs),
 }
 
 /// What shapes a run, beside its seed.
 #[derive(Args, Clone, Debug)]
 pub struct Shape {
-    /// Which kind of runs: reference.
-    #[arg(long, default_value = "reference")]
+    /// Which kind of runs: swarm (everything drawn anew for each seed: finds most) or reference (always the same
+    /// cluster: numbers compare).
+    #[arg(long, default_value_t)]
     pub profile: Profile,
     /// Plant this defect in every server.
     #[arg(long, value_parser = mutant)]
@@ -84,6 +108,12 @@ pub struct Shape {
     /// Disks report a sync as done and keep nothing: no code can be right on them.
     #[arg(long)]
     pub lying_fsync: bool,
+    /// A minority of the disks fails syncs, reads and writes, fills up, or rots: its servers halt, the others go on.
+    #[arg(long)]
+    pub disk_errors: bool,
+    /// The servers' clocks run up to so many percent fast or slow (0 to 50).
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=50))]
+    pub clock_drift: u8,
 }
 
 impl Shape {
@@ -96,6 +126,8 @@ impl Shape {
             clients: self.clients,
             duration_ms: self.duration_ms,
             lying_fsync: self.lying_fsync,
+            disk_errors: self.disk_errors,
+            clock_drift_percent: self.clock_drift,
         }
     }
 
@@ -123,6 +155,12 @@ impl Shape {
         }
         if self.lying_fsync {
             add("--lying-fsync".to_owned());
+        }
+        if self.disk_errors {
+            add("--disk-errors".to_owned());
+        }
+        if self.clock_drift > 0 {
+            add(format!("--clock-drift {}", self.clock_drift));
         }
         flags
     }
@@ -169,6 +207,18 @@ pub struct CampaignArgs {
     /// Print nothing but failures.
     #[arg(long)]
     pub quiet: bool,
+    /// Run only every Nth seed, from the Ith on, as in 2/3; `merge` puts the JSON of all together.
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
+    /// Start no seed after so long, as in 10m; how many were run is reported.
+    #[arg(long, value_parser = duration)]
+    pub time: Option<Duration>,
+    /// Start no seed after the first failure. With several threads, which failure is the first may vary.
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Run the timelines (*.json) of this folder first, and add one of each kind of failure that is found.
+    #[arg(long, value_name = "FOLDER")]
+    pub corpus: Option<PathBuf>,
     /// How many idle runs in a million are accepted before the exit status is 3.
     #[arg(long, default_value_t = 10_000)]
     pub idle_allowed: u32,
@@ -177,12 +227,68 @@ pub struct CampaignArgs {
     pub hung_after_s: u64,
 }
 
+/// What is to be run again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SeedOrFile {
+    /// The timeline that a seed stands for.
+    Seed(u64),
+    /// The timeline in a file.
+    File(PathBuf),
+}
+
+impl FromStr for SeedOrFile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(seed) = text.parse()
+            && seed < 1 << 63
+        {
+            Ok(Self::Seed(seed))
+        } else if Path::new(text).extension().is_some_and(|extension| extension == "json") {
+            Ok(Self::File(text.into()))
+        } else {
+            Err("neither a whole number below 2^63 nor a file named *.json".to_owned())
+        }
+    }
+}
+
+/// `10m`, `90s`, `2h`, `500ms`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err("a number with its unit (ms, s, m, h) is wanted, as in 10m".to_owned()),
+    };
+    let ms = number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit_ms));
+    ms.filter(|ms| *ms > 0)
+        .map(Duration::from_millis)
+        .ok_or_else(|| format!("`{text}` is no time to run for"))
+}
+
+/// `merge`
+#[derive(Args, Clone, Debug)]
+pub struct MergeArgs {
+    /// What `campaign --shard I/N --json FILE` wrote, for every I.
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Write the result here and not to standard output.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// How many idle runs in a million are accepted before the exit status is 3.
+    #[arg(long, default_value_t = 10_000)]
+    pub idle_allowed: u32,
+}
+
 /// `replay`
 #[derive(Args, Clone, Debug)]
 pub struct ReplayArgs {
-    /// The seed.
-    #[arg(value_parser = clap::value_parser!(u64).range(..1 << 63))]
-    pub seed: u64,
+    /// The seed, or a file with a timeline.
+    #[arg(value_name = "SEED|FILE.json")]
+    pub what: SeedOrFile,
     /// What shapes the run.
     #[command(flatten)]
     pub shape: Shape,
@@ -214,6 +320,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let ended = match &cli.command {
         Command::Campaign(args) => command::campaign::run(args, &mut out),
         Command::Replay(args) => command::replay::run(args, &mut out),
+        Command::Merge(args) => command::merge::run(args, &mut out),
     };
     let status = ended.unwrap_or_else(|unusable| {
         complain(&format!("error: {unusable}"));
@@ -229,7 +336,7 @@ fn one_line(message: &str) -> String {
     if line.starts_with("error:") {
         line
     } else {
-        format!("error: a command is needed: campaign or replay ({line})")
+        format!("error: a command is needed: campaign, replay or merge ({line})")
     }
 }
 
@@ -259,6 +366,18 @@ pub fn write_json(file: Option<(PathBuf, File)>, value: &serde_json::Value) -> R
 }
 
 #[cfg(test)]
+impl CampaignArgs {
+    /// What `campaign` with these arguments means.
+    pub(crate) fn of_line(line: &str) -> Self {
+        let args = ["bin", "campaign"].into_iter().chain(line.split_whitespace());
+        match Cli::try_parse_from(args) {
+            Ok(Cli { command: Command::Campaign(args) }) => args,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -281,6 +400,12 @@ mod tests {
             "bin campaign --mutant nobody",
             "bin campaign --unknown",
             "bin campaign --nodes 0",
+            "bin campaign --shard 0/3",
+            "bin campaign --shard 4/3",
+            "bin campaign --time 10",
+            "bin campaign --time 0s",
+            "bin campaign --clock-drift 80",
+            "bin merge",
             "bin replay",
             "bin replay x",
             "bin replay 18446744073709551615",
@@ -294,11 +419,11 @@ mod tests {
 
     #[test]
     fn the_flags_reproduce_the_shape() {
-        let line = "bin replay 7 --mutant canary --nodes 3 --lying-fsync";
+        let line = "bin replay 7 --profile reference --mutant canary --nodes 3 --disk-errors --clock-drift 5";
         let Ok(Cli { command: Command::Replay(args) }) = Cli::try_parse_from(line.split(' ')) else {
             panic!("{line} is a replay");
         };
         let again = args.shape.reproduce(7);
-        assert_eq!(again, "cargo run --release -p bin -- replay 7 --mutant canary --nodes 3 --lying-fsync");
+        assert_eq!(again, line.replace("bin", "cargo run --release -p bin --"));
     }
 }

@@ -1,5 +1,9 @@
 //! The command line as a user meets it: exit statuses, one-line errors, closed pipes, reproduction.
 
+#![expect(clippy::disallowed_methods, reason = "a command line deals with real files and real time")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 fn bin(args: &[&str]) -> Output {
@@ -16,7 +20,7 @@ fn json(output: &Output) -> serde_json::Value {
 
 #[test]
 fn a_clean_campaign_exits_0_and_prints_its_table() {
-    let output = bin(&["campaign", "--seeds", "20"]);
+    let output = bin(&["campaign", "--profile", "reference", "--seeds", "20"]);
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     for part in ["pass", "operations ok", "leader changes", "torn writes", "seeds a second", "digest"] {
@@ -36,6 +40,11 @@ fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
         &["campaign", "--profile", "no_such_profile"],
         &["campaign", "--jobs", "0"],
         &["campaign", "--seeds", "1", "--json", "/no/such/folder/file.json"],
+        &["campaign", "--shard", "3/2"],
+        &["campaign", "--time", "soon"],
+        &["campaign", "--corpus", "/no/such/folder"],
+        &["merge", "/no/such/file.json"],
+        &["replay", "/no/such/timeline.json"],
         &["replay"],
         &["replay", "-1"],
         &["replay", "1", "--json", "/no/such/folder/file.json"],
@@ -114,7 +123,6 @@ fn an_interrupted_campaign_prints_what_is_known() {
         .stderr(Stdio::null())
         .spawn()
         .expect("it starts");
-    #[expect(clippy::disallowed_methods, reason = "the other process needs real time")]
     std::thread::sleep(std::time::Duration::from_millis(1_500));
     let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(interrupt.expect("kill exists").success());
@@ -132,7 +140,6 @@ fn an_abort_names_the_seeds_in_flight_and_ends_the_process() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    #[expect(clippy::disallowed_methods, reason = "the other process needs real time")]
     std::thread::sleep(std::time::Duration::from_millis(500));
     let abort = Command::new("kill").args(["-ABRT", &child.id().to_string()]).status();
     assert!(abort.expect("kill exists").success());
@@ -148,6 +155,107 @@ fn replay_gives_the_digest_that_the_campaign_recorded() {
     let campaign = json(&bin(&["campaign", "--seeds", "1..9", "--quiet", "--json", "/dev/stdout"]));
     let replay = json(&bin(&["replay", "5", "--json", "/dev/stderr"]).swapped());
     assert_eq!(campaign["run_digests"]["5"], replay["digest"]);
+}
+
+/// A folder of this test alone, empty.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    folder
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a name in Unicode")
+}
+
+#[test]
+fn merged_shards_are_what_one_run_gives() {
+    let folder = folder("shards");
+    let whole = folder.join("whole.json");
+    // The defect fills the list of failures, too.
+    let base = ["campaign", "--seeds", "1..41", "--mutant", "kv_no_dedup", "--quiet", "--json"];
+    let run = |file: &Path, shard: &[&str]| {
+        let args: Vec<&str> = base.iter().copied().chain([text(file)]).chain(shard.iter().copied()).collect();
+        assert_eq!(bin(&args).status.code(), Some(1));
+    };
+    run(&whole, &[]);
+    let shards: Vec<PathBuf> = ["3/3", "1/3", "2/3"]
+        .iter()
+        .enumerate()
+        .map(|(at, shard)| {
+            let file = folder.join(format!("{at}.json"));
+            run(&file, &["--shard", shard]);
+            file
+        })
+        .collect();
+    let args: Vec<&str> = ["merge"].into_iter().chain(shards.iter().map(|file| text(file))).collect();
+    let merged = bin(&args);
+    assert_eq!(merged.status.code(), Some(1), "a failure in any shard is one of the whole");
+    let timeless = |mut value: serde_json::Value| {
+        let fields = value.as_object_mut().expect("an object");
+        assert!(fields.remove("wall_ms").is_some() && fields.remove("seeds_per_second").is_some());
+        value
+    };
+    let whole = serde_json::from_slice(&fs::read(whole).expect("written")).expect("JSON");
+    assert_eq!(timeless(json(&merged)), timeless(whole));
+
+    let incomplete = bin(&["merge", text(&shards[0]), text(&shards[1])]);
+    assert_eq!(incomplete.status.code(), Some(2));
+    let error = String::from_utf8_lossy(&incomplete.stderr);
+    assert!(error.contains("shard 2/3 is missing"), "{error}");
+    let twice = bin(&["merge", text(&shards[0]), text(&shards[0])]);
+    assert_eq!(twice.status.code(), Some(2));
+}
+
+#[test]
+fn a_campaign_ends_when_its_time_is_over() {
+    let output = bin(&["campaign", "--seeds", "1000000", "--time", "700ms"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("the time is over: ") && text.contains("of 1000000 seeds were run"), "{text}");
+}
+
+#[test]
+fn the_first_failure_is_the_last_where_that_is_wanted() {
+    let args = ["campaign", "--seeds", "1000000", "--mutant", "canary", "--fail-fast", "--jobs", "1"];
+    let output = bin(&args);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("stopped at the first failure: 1 of 1000000 seeds"), "{text}");
+}
+
+#[test]
+fn a_corpus_keeps_what_failed_and_runs_it_first() {
+    let folder = folder("corpus");
+    let campaign = ["campaign", "--seeds", "3", "--corpus", text(&folder)];
+    let found = bin(&[&campaign[..], &["--mutant", "canary"]].concat());
+    assert_eq!(found.status.code(), Some(1), "{}", stdout(&found));
+    let files: Vec<PathBuf> =
+        fs::read_dir(&folder).expect("it is there").map(|entry| entry.expect("readable").path()).collect();
+    assert_eq!(files.len(), 1, "one of a kind: {files:?}");
+
+    let again = bin(&["replay", text(&files[0])]);
+    assert_eq!(again.status.code(), Some(1), "{}", stdout(&again));
+    assert_eq!(bin(&["replay", text(&files[0]), "--nodes", "3"]).status.code(), Some(2));
+
+    // The seeds are sound without the defect; what is remembered is not.
+    let remembered = bin(&campaign);
+    assert_eq!(remembered.status.code(), Some(1));
+    assert!(stdout(&remembered).contains("corpus: 1 timelines, 1 failed"), "{}", stdout(&remembered));
+
+    fs::write(folder.join("broken.json"), "{").expect("written");
+    let refused = bin(&campaign);
+    assert_eq!(refused.status.code(), Some(2));
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert!(error.contains("broken.json is not a timeline") && error.lines().count() == 1, "{error}");
+}
+
+#[test]
+fn what_a_swarm_seed_drew_is_printed() {
+    let plan = |seed| json(&bin(&["replay", seed, "--plan"]))["config"].clone();
+    assert_eq!(plan("1")["profile"], "swarm");
+    assert_ne!(plan("1")["raft"], plan("2")["raft"]);
 }
 
 /// So that JSON on standard error can be read like that on standard output.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use raft_async::Planted;
 use raft_async::mutant::Mutant;
-use raft_sim::raft::Raft;
+use raft_sim::raft::{Profile, Raft};
 use sim_runtime::campaign::{self, Settings, Summary};
 
 /// Runs seeds of a scenario on all cores.
@@ -19,5 +19,5 @@ pub fn campaign(raft: Raft, seeds: impl Iterator<Item = u64> + Send + 'static, j
 /// If there is no such defect.
 pub fn with(mutant: &str) -> Raft {
     let mutant: Mutant = mutant.parse().unwrap_or_else(|_| panic!("no defect is called {mutant}"));
-    Raft { planted: Planted::one(mutant), ..Raft::default() }
+    Raft { planted: Planted::one(mutant), ..Raft::of(Profile::Reference) }
 }

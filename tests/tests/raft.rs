@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use raft_sim::raft::Raft;
+use raft_sim::raft::{Profile, Raft};
 use sim_runtime::rng::{BUCKET_NS, Override, Set};
 use sim_runtime::scenario::{Scenario, Watch};
 use sim_runtime::verdict::{Category, RunReport};
@@ -14,25 +14,25 @@ fn properties(summary: &sim_runtime::campaign::Summary) -> BTreeSet<&str> {
 
 #[test]
 fn the_correct_raft_is_never_accused() {
-    let summary = campaign(Raft::default(), 1..601, 2);
+    let summary = campaign(Raft::of(Profile::Reference), 1..601, 2);
     assert_eq!((summary.runs, summary.count(Category::Pass)), (600, 600), "{:?}", summary.failures);
     assert!(summary.premise.is_empty(), "{:?}", summary.premise);
 }
 
 #[test]
 fn the_digest_does_not_depend_on_threads_order_or_earlier_runs() {
-    let one = campaign(Raft::default(), 1..41, 1);
-    let two = campaign(Raft::default(), 1..41, 2);
-    let reverse = campaign(Raft::default(), (1..41).rev(), 2);
+    let one = campaign(Raft::of(Profile::Reference), 1..41, 1);
+    let two = campaign(Raft::of(Profile::Reference), 1..41, 2);
+    let reverse = campaign(Raft::of(Profile::Reference), (1..41).rev(), 2);
     assert_eq!((one.digest, one.digest), (two.digest, reverse.digest));
-    let alone = Raft::default().run_seed(17);
+    let alone = Raft::of(Profile::Reference).run_seed(17);
     campaign(with("double_vote"), 1..5, 1);
-    assert_eq!(alone.digest(), Raft::default().run_seed(17).digest());
+    assert_eq!(alone.digest(), Raft::of(Profile::Reference).run_seed(17).digest());
 }
 
 #[test]
 fn watching_a_run_does_not_change_it() {
-    let raft = Raft::default();
+    let raft = Raft::of(Profile::Reference);
     let timeline = raft.timeline(3);
     let (plain, none) = raft.run(&timeline, Watch::default());
     let (watched, story) = raft.run(&timeline, Watch { story: true });
@@ -55,7 +55,7 @@ fn a_timeline_survives_being_written_down() {
 }
 
 fn edited(overrides: Vec<Override>) -> RunReport {
-    let raft = Raft::default();
+    let raft = Raft::of(Profile::Reference);
     let mut timeline = raft.timeline(11);
     timeline.overrides = overrides;
     raft.run(&timeline, Watch::default()).0
@@ -80,7 +80,7 @@ fn an_edit_of_one_fate_changes_both_digests_and_one_without_effect_changes_neith
 
 #[test]
 fn removing_one_fault_leaves_the_run_before_it_as_it_was() {
-    let raft = Raft::default();
+    let raft = Raft::of(Profile::Reference);
     let timeline = raft.timeline(4);
     let last = timeline.plan.faults.last().expect("there are faults").clone();
     let mut shorter = timeline.clone();
@@ -143,13 +143,13 @@ fn controls_raise_no_alarm() {
 /// No code can keep what the disk only pretends to have: the model's boundary, not a defect of Raft.
 #[test]
 fn on_disks_that_lie_acknowledged_data_is_lost_and_that_is_noticed() {
-    let raft = Raft { lying_fsync: true, ..Raft::default() };
+    let raft = Raft { lying_fsync: true, ..Raft::of(Profile::Reference) };
     assert!(properties(&campaign(raft, 1..11, 2)).contains("durability"));
 }
 
 #[test]
 fn a_hundred_and_one_nodes_work() {
-    let raft = Raft { servers: Some(101), duration_ms: Some(1_000), ..Raft::default() };
+    let raft = Raft { servers: Some(101), duration_ms: Some(1_000), ..Raft::of(Profile::Reference) };
     let report = raft.run_seed(1);
     assert_eq!(report.findings.category(), Category::Pass, "{:?}", report.findings.failures);
     assert!(report.coverage.get("leaders elected") > 0 && report.coverage.get("operations ok") > 0);
@@ -157,7 +157,7 @@ fn a_hundred_and_one_nodes_work() {
 
 #[test]
 fn one_node_and_one_client_work() {
-    let raft = Raft { servers: Some(1), clients: Some(1), ..Raft::default() };
+    let raft = Raft { servers: Some(1), clients: Some(1), ..Raft::of(Profile::Reference) };
     let summary = campaign(raft, 1..21, 2);
     assert_eq!(summary.count(Category::Pass), 20, "{:?}", summary.failures);
 }

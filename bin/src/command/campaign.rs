@@ -1,29 +1,32 @@
 //! `campaign`: many seeds, and what they came to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
 
 use sim_runtime::campaign::{self, Settings, Summary};
-use sim_runtime::verdict::Category;
 
+use super::corpus::{self, Corpus, FailedFile};
+use super::outcome::{Failed, Outcome, Shard, Stopped};
 use super::table;
 use crate::cli::{CampaignArgs, Status, Unusable, create, write_json};
 use crate::out::{Out, complain};
-use crate::raft::coverage::{self, OPERATIONS_OK};
+use crate::raft::coverage::OPERATIONS_OK;
 use crate::{say, signals};
 
 /// Runs the campaign and prints its summary.
 ///
 /// # Errors
-/// When the JSON file cannot be written or the system refuses signal handlers.
+/// When a file cannot be read or written, or the system refuses signal handlers.
 #[expect(clippy::disallowed_methods, reason = "seeds per second are about real time")]
 pub fn run(args: &CampaignArgs, out: &mut Out) -> Result<Status, Unusable> {
     let file = create(args.json.as_deref())?;
+    let shard = args.shard.unwrap_or(Shard::WHOLE);
+    let corpus = args.corpus.as_deref().map(|folder| Corpus::read(folder, shard)).transpose()?;
     let mut settings = Settings {
         hung_after: Duration::from_secs(args.hung_after_s),
         distributions: vec![OPERATIONS_OK],
@@ -34,57 +37,106 @@ pub fn run(args: &CampaignArgs, out: &mut Out) -> Result<Status, Unusable> {
     }
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
 
+    let corpus = corpus.map(|corpus| corpus.run(&settings));
     let total = args.seeds.count();
-    let mut progress = Progress::new(total, args.quiet);
+    let mut progress = Progress::new(shard.share(total), args.quiet);
     let started = Instant::now();
+    let corpus_failed = corpus.as_ref().is_some_and(|corpus| corpus.failed() > 0);
+    let brake = Brake::new(args, started, corpus_failed);
     let scenario = Arc::new(args.shape.scenario());
-    let mut digests = Vec::new();
-    let summary = campaign::run(&scenario, args.seeds.iter(args.reverse), &settings, |report, summary| {
-        digests.extend(report.filter(|_| total <= DIGESTS_KEPT).map(|report| (report.seed, report.digest())));
+    let mut digests = BTreeMap::new();
+    let mine = args.seeds.iter(args.reverse).enumerate().filter(move |(index, _)| shard.has(*index));
+    let seeds = brake.hold(mine.map(|(_, seed)| seed));
+    let summary = campaign::run(&scenario, seeds, &settings, |report, summary| {
+        let kept = report.filter(|_| total <= DIGESTS_KEPT);
+        digests.extend(kept.map(|report| (report.seed, report.digest())));
+        if summary.failed() > 0 {
+            brake.failed.store(true, Ordering::Relaxed);
+        }
         progress.tell(summary);
     });
-    digests.sort_unstable();
     let elapsed = started.elapsed();
     progress.finish();
 
-    print_failures(args, &summary, out);
-    if !args.quiet {
-        table::print(args, &summary, elapsed, settings.jobs, out);
+    let stopped = if summary.interrupted { Some(Stopped::Interrupt) } else { brake.why() };
+    let outcome = Outcome { corpus, ..Outcome::of(args, &summary, digests, elapsed, stopped) };
+    print_failures(&outcome, out);
+    if let Some(folder) = &args.corpus {
+        for kept in corpus::keep_failures(folder, &scenario, &summary)? {
+            say!(out, "kept: {}", kept.display());
+        }
     }
-    write_json(file, &as_json(args, &summary, &digests, elapsed))?;
-    Ok(status(&summary, args.idle_allowed))
+    if !args.quiet {
+        table::print(args, &outcome, elapsed, settings.jobs, out);
+    }
+    write_json(file, &serde_json::to_value(&outcome).expect("an outcome is plain data"))?;
+    Ok(outcome.status(args.idle_allowed))
 }
 
-/// What the exit status says about a summary.
-fn status(summary: &Summary, idle_allowed_per_million: u32) -> Status {
-    let idle = summary.count(Category::Idle);
-    let too_idle =
-        u128::from(idle) * 1_000_000 > u128::from(summary.runs) * u128::from(idle_allowed_per_million);
-    if summary.failed() > 0 {
-        Status::Failed
-    } else if summary.count(Category::Undecided) > 0 || too_idle || summary.interrupted || summary.runs == 0 {
-        Status::NotAPass
-    } else {
-        Status::Clean
+/// Ends the supply of seeds when the time is over, or on the first failure where that is wanted. What is under way then
+/// is finished, so which failures are known in the end may differ from one time to the next.
+#[derive(Clone)]
+struct Brake {
+    started: Instant,
+    time: Option<Duration>,
+    fail_fast: bool,
+    failed: Arc<AtomicBool>,
+    why: Arc<Mutex<Option<Stopped>>>,
+}
+
+impl Brake {
+    fn new(args: &CampaignArgs, started: Instant, failed: bool) -> Self {
+        let failed = Arc::new(AtomicBool::new(failed));
+        Self { started, time: args.time, fail_fast: args.fail_fast, failed, why: Arc::default() }
+    }
+
+    /// `seeds`, as long as the brake is not pulled.
+    fn hold(
+        &self,
+        seeds: impl Iterator<Item = u64> + Send + 'static,
+    ) -> impl Iterator<Item = u64> + Send + 'static {
+        let brake = self.clone();
+        seeds.take_while(move |_| {
+            let pulled = brake.pulled();
+            *brake.why.lock().unwrap_or_else(PoisonError::into_inner) = pulled;
+            pulled.is_none()
+        })
+    }
+
+    fn pulled(&self) -> Option<Stopped> {
+        if self.fail_fast && self.failed.load(Ordering::Relaxed) {
+            return Some(Stopped::Failure);
+        }
+        self.time.is_some_and(|time| self.started.elapsed() >= time).then_some(Stopped::Time)
+    }
+
+    /// Why seeds were left out, if any were.
+    fn why(&self) -> Option<Stopped> {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// At most this many failures are printed; the JSON has them all.
 const PRINTED: usize = 20;
 
-fn print_failures(args: &CampaignArgs, summary: &Summary, out: &mut Out) {
-    for run in summary.failures.iter().take(PRINTED) {
-        let first = &run.first;
-        say!(out, "seed {}: {}: {}: {}", run.seed, first.category, first.property, first.evidence);
+fn print_failures(outcome: &Outcome, out: &mut Out) {
+    for failed in outcome.corpus.iter().flat_map(|corpus| &corpus.failures) {
+        let FailedFile { file, verdict, property, evidence, reproduce } = failed;
+        say!(out, "{}: {verdict}: {property}: {evidence}", file.display());
+        say!(out, "  reproduce: {reproduce}");
+    }
+    for failed in outcome.failures.iter().take(PRINTED) {
+        let Failed { seed, verdict, property, evidence, reproduce, .. } = failed;
+        say!(out, "seed {seed}: {verdict}: {property}: {evidence}");
         let others: BTreeSet<_> =
-            run.properties.iter().filter(|p| **p != first.property).map(String::as_str).collect();
+            failed.properties.iter().filter(|p| *p != property).map(String::as_str).collect();
         let others: Vec<_> = others.into_iter().collect();
         if !others.is_empty() {
             say!(out, "  also: {}", others.join(", "));
         }
-        say!(out, "  reproduce: {}", args.shape.reproduce(run.seed));
+        say!(out, "  reproduce: {reproduce}");
     }
-    let more = summary.failures.len().saturating_sub(PRINTED);
+    let more = outcome.failures.len().saturating_sub(PRINTED);
     if more > 0 {
         say!(out, "and {more} more runs that were not a pass");
     }
@@ -92,48 +144,6 @@ fn print_failures(args: &CampaignArgs, summary: &Summary, out: &mut Out) {
 
 /// In campaigns of up to so many seeds, the JSON has the digest of each, to be compared with `replay`.
 const DIGESTS_KEPT: u64 = 10_000;
-
-fn as_json(
-    args: &CampaignArgs,
-    summary: &Summary,
-    digests: &[(u64, u64)],
-    elapsed: Duration,
-) -> serde_json::Value {
-    let run_digests: serde_json::Map<_, _> =
-        digests.iter().map(|(seed, digest)| (seed.to_string(), json!(format!("{digest:016x}")))).collect();
-    let verdicts: serde_json::Map<_, _> =
-        Category::ALL.iter().map(|c| (c.name().to_owned(), json!(summary.count(*c)))).collect();
-    let failures: Vec<_> = summary
-        .failures
-        .iter()
-        .map(|run| {
-            json!({
-                "seed": run.seed,
-                "verdict": run.first.category.name(),
-                "property": run.first.property,
-                "properties": run.properties,
-                "fingerprint": format!("{:016x}", run.first.fingerprint()),
-                "evidence": run.first.evidence,
-                "reproduce": args.shape.reproduce(run.seed),
-            })
-        })
-        .collect();
-    json!({
-        "seeds": args.seeds.to_string(),
-        "runs": summary.runs,
-        "digest": format!("{:016x}", summary.digest),
-        "seeds_per_second": table::per_second(summary.runs, elapsed),
-        "run_digests": run_digests,
-        "interrupted": summary.interrupted,
-        "verdicts": verdicts,
-        "coverage": summary.coverage,
-        "unreached": coverage::unreached(&summary.coverage),
-        "premise": summary.premise,
-        "records": summary.records,
-        "steps": summary.steps,
-        "failures": failures,
-    })
-}
 
 /// A live line on a terminal, a plain one now and then elsewhere.
 enum Progress {
@@ -180,30 +190,5 @@ impl Progress {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn summary(verdicts: &[(Category, u64)]) -> Summary {
-        let runs = verdicts.iter().map(|(_, n)| n).sum();
-        Summary { runs, verdicts: verdicts.iter().copied().collect(), ..Summary::default() }
-    }
-
-    #[test]
-    fn only_passes_and_a_few_idle_runs_are_clean() {
-        use Category::{Idle, Invariant, Nondeterministic, Pass, Undecided};
-        let of = |verdicts: &[(Category, u64)]| status(&summary(verdicts), 10_000);
-        assert_eq!(of(&[(Pass, 100)]), Status::Clean);
-        assert_eq!(of(&[(Pass, 99), (Idle, 1)]), Status::Clean);
-        assert_eq!(of(&[(Pass, 98), (Idle, 2)]), Status::NotAPass);
-        assert_eq!(of(&[(Pass, 999), (Undecided, 1)]), Status::NotAPass);
-        assert_eq!(of(&[(Pass, 999), (Undecided, 1), (Invariant, 1)]), Status::Failed);
-        assert_eq!(of(&[(Pass, 999), (Nondeterministic, 1)]), Status::Failed);
-        assert_eq!(of(&[]), Status::NotAPass);
-        let interrupted = Summary { interrupted: true, ..summary(&[(Pass, 5)]) };
-        assert_eq!(status(&interrupted, 10_000), Status::NotAPass);
     }
 }

@@ -1,5 +1,8 @@
 //! What the command line can do.
 
 pub mod campaign;
+pub mod corpus;
+pub mod merge;
+pub mod outcome;
 pub mod replay;
 mod table;

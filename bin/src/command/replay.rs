@@ -1,22 +1,36 @@
-//! `replay`: one seed again.
+//! `replay`: one seed again, or the timeline in a file.
 
 use serde_json::json;
 
 use sim_runtime::scenario::{Scenario, Watch};
 use sim_runtime::verdict::Category;
 
-use crate::cli::{ReplayArgs, Status, Unusable, create, write_json};
+use super::corpus::read_timeline;
+use crate::cli::{ReplayArgs, SeedOrFile, Status, Unusable, create, write_json};
 use crate::out::Out;
 use crate::say;
 
-/// Runs the seed, or prints what it stands for.
+/// Runs the timeline, or prints it.
 ///
 /// # Errors
-/// When the JSON file cannot be written.
+/// When a file cannot be read or written, or flags contradict a file.
 pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Status, Unusable> {
     let file = create(args.json.as_deref())?;
     let scenario = args.shape.scenario();
-    let timeline = scenario.timeline(args.seed);
+    let timeline = match &args.what {
+        SeedOrFile::Seed(seed) => scenario.timeline(*seed),
+        SeedOrFile::File(path) => {
+            let flags = args.shape.flags();
+            if !flags.is_empty() {
+                return Err(Unusable::FlagsWithFile(flags.trim().to_owned()));
+            }
+            read_timeline(path)?
+        }
+    };
+    let reproduce = match &args.what {
+        SeedOrFile::Seed(seed) => args.shape.reproduce(*seed),
+        SeedOrFile::File(path) => format!("cargo run --release -p bin -- replay {}", path.display()),
+    };
     if args.plan {
         let text = serde_json::to_string_pretty(&timeline).expect("a timeline is plain data");
         say!(out, "{text}");
@@ -28,7 +42,7 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Status, Unusable> {
     }
     let verdict = report.findings.category();
     let first = report.findings.first();
-    say!(out, "seed {}: {verdict}", args.seed);
+    say!(out, "seed {}: {verdict}", timeline.seed);
     for failure in &report.findings.failures {
         let at_ms = failure.time_ns / 1_000_000;
         say!(out, "  {} at {at_ms} ms, record {}: {}", failure.property, failure.record, failure.evidence);
@@ -47,10 +61,10 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Status, Unusable> {
     let virtual_ms = report.virtual_ns / 1_000_000;
     say!(out, "  {virtual_ms} ms of virtual time, {} records, {} steps", report.records, report.steps);
     if verdict != Category::Pass {
-        say!(out, "  reproduce: {}", args.shape.reproduce(args.seed));
+        say!(out, "  reproduce: {reproduce}");
     }
     let value = json!({
-        "seed": args.seed,
+        "seed": timeline.seed,
         "verdict": verdict.name(),
         "property": first.map(|f| f.property.clone()),
         "digest": format!("{:016x}", report.digest()),

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
 
-use sim_runtime::campaign::Summary;
 use sim_runtime::verdict::Category;
 
+use super::outcome::{Outcome, Shard, Stopped};
 use crate::cli::CampaignArgs;
 use crate::out::Out;
 use crate::raft::coverage::{self, OPERATIONS_OK};
@@ -18,8 +18,8 @@ pub(super) fn per_second(runs: u64, elapsed: Duration) -> u64 {
     u64::try_from(per_second).unwrap_or(u64::MAX)
 }
 
-/// Prints the summary.
-pub(super) fn print(args: &CampaignArgs, summary: &Summary, elapsed: Duration, jobs: usize, out: &mut Out) {
+/// Prints the outcome.
+pub(super) fn print(args: &CampaignArgs, outcome: &Outcome, elapsed: Duration, jobs: usize, out: &mut Out) {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["", "", "total", "a run"]);
@@ -28,63 +28,74 @@ pub(super) fn print(args: &CampaignArgs, summary: &Summary, elapsed: Duration, j
             &mut table,
             if category == Category::Pass { "verdicts" } else { "" },
             category.name(),
-            summary.count(category),
+            outcome.count(category),
             None,
         );
     }
-    for (title, rows) in coverage::by_section(&summary.coverage) {
+    for (title, rows) in coverage::by_section(&outcome.coverage) {
         for (at, (name, count)) in rows.into_iter().enumerate() {
-            add(&mut table, if at == 0 { title } else { "" }, name, count, Some(summary.runs));
+            add(&mut table, if at == 0 { title } else { "" }, name, count, Some(outcome.runs));
         }
     }
-    add(&mut table, "trace", "records", summary.records, Some(summary.runs));
-    add(&mut table, "", "steps", summary.steps, Some(summary.runs));
+    add(&mut table, "trace", "records", outcome.records, Some(outcome.runs));
+    add(&mut table, "", "steps", outcome.steps, Some(outcome.runs));
     for line in table.lines() {
         say!(out, "{}", line.trim_end());
     }
 
     say!(out);
-    let completed = summary.distributions.get(OPERATIONS_OK).map_or(&[][..], Vec::as_slice);
-    let (fewest, median) = fewest_and_median(completed);
-    say!(out, "operations completed in a run: fewest {fewest}, median {median}");
-    for (property, runs) in &summary.premise {
+    if let Some(completed) = outcome.distributions.get(OPERATIONS_OK) {
+        let (fewest, median) = (completed.fewest, completed.median);
+        say!(out, "operations completed in a run: fewest {fewest}, median {median}");
+    }
+    for (property, runs) in &outcome.premise {
         say!(out, "premise broken in {runs} runs: {property}");
     }
-    print_unreached(summary, out);
+    print_unreached(outcome, out);
+    if let Some(corpus) = &outcome.corpus {
+        say!(out, "corpus: {} timelines, {} failed", corpus.files, corpus.failed());
+    }
     let seconds = elapsed.as_secs_f64();
-    let virtual_s = summary.virtual_ns / 1_000_000_000;
+    let virtual_s = outcome.virtual_ns / 1_000_000_000;
     say!(
         out,
         "{} runs of {} ({} each) in {seconds:.1} s on {jobs} threads: {} seeds a second; {virtual_s} s of virtual time",
-        summary.runs,
+        outcome.runs,
         args.shape.profile,
-        messages(summary),
-        per_second(summary.runs, elapsed)
+        messages(outcome),
+        per_second(outcome.runs, elapsed)
     );
-    if summary.interrupted {
-        say!(out, "interrupted: {} of {} seeds were run", summary.runs, args.seeds.count());
-        say!(out, "digest {:016x} over the seeds that were run", summary.digest);
+    let wanted = outcome.shard.unwrap_or(Shard::WHOLE).share(args.seeds.count());
+    let shard = outcome.shard.map(|shard| format!(", shard {shard}")).unwrap_or_default();
+    if let Some(stopped) = outcome.stopped {
+        let why = match stopped {
+            Stopped::Time => "the time is over",
+            Stopped::Failure => "stopped at the first failure",
+            Stopped::Interrupt => "interrupted",
+        };
+        say!(out, "{why}: {} of {wanted} seeds were run{shard}", outcome.runs);
+        say!(out, "digest {} over the seeds that were run", outcome.digest);
     } else {
-        say!(out, "digest {:016x} over seeds {}", summary.digest, args.seeds);
+        say!(out, "digest {} over seeds {}{shard}", outcome.digest, args.seeds);
     }
-    let failed = summary.failed();
+    let failed = outcome.failed();
     if failed > 0 {
-        say!(out, "{failed} of {} runs failed", summary.runs);
+        say!(out, "{failed} of {} runs failed", outcome.runs);
     }
 }
 
-fn messages(summary: &Summary) -> String {
-    let runs = summary.runs.max(1);
+fn messages(outcome: &Outcome) -> String {
+    let runs = outcome.runs.max(1);
     format!(
         "{} messages, {} fsyncs, {} records",
-        summary.coverage.get("datagrams sent") / runs,
-        summary.coverage.get("fsyncs") / runs,
-        summary.records / runs
+        outcome.coverage.get("datagrams sent") / runs,
+        outcome.coverage.get("fsyncs") / runs,
+        outcome.records / runs
     )
 }
 
-fn print_unreached(summary: &Summary, out: &mut Out) {
-    let unreached = coverage::unreached(&summary.coverage);
+fn print_unreached(outcome: &Outcome, out: &mut Out) {
+    let unreached = coverage::unreached(&outcome.coverage);
     if unreached.is_empty() {
         say!(out, "every kind of fault and event that is on was reached");
     }
@@ -105,24 +116,15 @@ fn average(total: u64, runs: u64) -> String {
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
-fn fewest_and_median(values: &[u64]) -> (u64, u64) {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable();
-    let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
-    (sorted.first().copied().unwrap_or(0), median)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn averages_and_medians() {
+    fn averages_and_rates() {
         assert_eq!(average(5, 2), "2.50");
         assert_eq!(average(1, 3), "0.33");
         assert_eq!(average(7, 0), "7.00");
-        assert_eq!(fewest_and_median(&[9, 1, 5]), (1, 5));
-        assert_eq!(fewest_and_median(&[]), (0, 0));
         assert_eq!(per_second(10, Duration::from_secs(2)), 5);
     }
 }

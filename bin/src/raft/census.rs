@@ -24,10 +24,10 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Whether each of `servers` has applied all that any has committed.
-    pub(super) fn is_level(&self, servers: &[NodeId]) -> bool {
+    pub(super) fn is_level(&self, mut servers: impl Iterator<Item = NodeId>) -> bool {
         let applied = self.applied.borrow();
-        let of = |node: &NodeId| applied.get(node.index()).copied().unwrap_or(0);
-        servers.iter().all(|node| of(node) >= self.commit.get())
+        let of = |node: NodeId| applied.get(node.index()).copied().unwrap_or(0);
+        servers.all(|node| of(node) >= self.commit.get())
     }
 
     fn set_applied(&self, node: NodeId, index: u64) {

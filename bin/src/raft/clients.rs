@@ -1,14 +1,18 @@
-//! The clients: each a node with its own network links, working in a closed loop until told to finish.
+//! The clients: each a node with its own network links, working until told to finish.
 //!
-//!   choose an operation ──► begin (book) ──► Client::call ──► answered, or given up ──► think ──► ..
-//!                                                                  └─► a new process, a new session
+//!   client ─┬─ lane: choose an operation ──► begin (book) ──► Client::call ──► answered, or given up ──► think ──► ..
+//!           └─ lane: the same, in the same session                                 └─► a new process, and mostly
+//!                                                                                      a new session
 //!
-//! What a client does is chosen by a field of (client, ordinal), not drawn from a stream: leaving one operation
+//! A lane is a closed loop; a client with several has as many operations outstanding in its session.
+//!
+//! What a client does is chosen by a field of (client, lane, ordinal), not drawn from a stream: leaving one operation
 //! out leaves all others as they are. Values are unique, so that what was read names the write it came from.
 //!
 //! Invariant: every call is begun in the book before it is sent, and ended there in whatever way.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -18,15 +22,10 @@ use raft_async::{Client, ClientConfig};
 use sim_runtime::rng::{Field, mix};
 use sim_runtime::sync::{Either, race, watch};
 use sim_runtime::time::{Instant, sleep, sleep_until};
-use sim_runtime::{Handle, NodeId, node};
+use sim_runtime::{Handle, NodeId, node, task};
 
-use super::config::Config;
+use super::config::{Config, list, register};
 use super::coverage::{OPERATIONS_FAILED, OPERATIONS_OK, OPERATIONS_UNKNOWN};
-
-/// The key that holds a register.
-pub(super) const REGISTER: Key = Key(1);
-/// The key that holds a list.
-pub(super) const LIST: Key = Key(2);
 
 const OPERATION: Field = Field::new("client operation");
 const THINK: Field = Field::new("client think time");
@@ -56,89 +55,158 @@ pub(super) struct Board {
 
 /// A client's life.
 pub(super) async fn run(config: Rc<Config>, board: Board) {
-    let mut worker = Worker {
-        number: node::id().0 - config.servers,
-        world: Handle::current(),
+    let number = node::id().0 - config.servers;
+    let lanes = config.lanes_of(number);
+    let shared = Rc::new(Shared {
+        number,
         config,
-        board,
-        process: 0,
-        ordinal: 0,
-        last_seen: RefCell::new(None),
-    };
-    worker.work().await;
-    worker.read_everything().await;
-    worker.board.finished.set(worker.board.finished.get() + 1);
-    worker.board.one_finished.notify_one();
+        sessions: Cell::new(0),
+        processes: Cell::new(0),
+        session: RefCell::new(None),
+    });
+    let mut first = Lane::new(0, shared.clone(), board.clone());
+    let others: Vec<_> = (1..lanes)
+        .map(|lane| {
+            let mut lane = Lane::new(lane, shared.clone(), board.clone());
+            task("lane").key(u64::from(lane.number)).spawn(async move { lane.work().await })
+        })
+        .collect();
+    first.work().await;
+    for other in others {
+        // A lane that panics is reported as what it is, by the runtime.
+        let _ = other.await;
+    }
+    first.read_everything().await;
+    board.finished.set(board.finished.get() + 1);
+    board.one_finished.notify_one();
     // A client stays on the network; only its program has nothing to do any more.
     std::future::pending::<()>().await;
 }
 
-struct Worker {
+/// What the lanes of a client share.
+struct Shared {
     /// 1 for the first client.
     number: u16,
-    world: Handle,
     config: Rc<Config>,
+    /// Sessions of this client so far.
+    sessions: Cell<u32>,
+    /// Processes of this client so far: one a lane, and one more after each unknown outcome.
+    processes: Cell<u32>,
+    /// The session in which new operations begin.
+    session: RefCell<Option<Rc<Session>>>,
+}
+
+/// A session with the number of its next operation. It lives as long as an operation in it is outstanding.
+struct Session {
+    client: Client,
+    next: Cell<Sequence>,
+}
+
+impl Shared {
+    /// The session for the next operation; opens one where there is none.
+    async fn session(&self) -> Rc<Session> {
+        if let Some(session) = self.session.borrow().as_ref() {
+            return session.clone();
+        }
+        let number = self.sessions.get() + 1;
+        self.sessions.set(number);
+        let session = SessionId(u64::from(self.number) << 32 | u64::from(number));
+        let config = ClientConfig {
+            attempt_timeout_ms: self.config.attempt_timeout_ms,
+            retry_pause_ms: self.config.retry_pause_ms,
+            ..ClientConfig::new(session, self.config.server_addresses())
+        };
+        let client = Client::new(config).await.expect("a client has free ports");
+        let session = Rc::new(Session { client, next: Cell::new(Sequence(1)) });
+        // Another lane may have opened one meanwhile; the latest is as good as any.
+        self.session.replace(Some(session.clone()));
+        session
+    }
+
+    /// No operation begins in `session` any more; what is outstanding in it goes on.
+    fn leave(&self, session: &Rc<Session>) {
+        let mut current = self.session.borrow_mut();
+        if current.as_ref().is_some_and(|current| Rc::ptr_eq(current, session)) {
+            *current = None;
+        }
+    }
+
+    fn next_process(&self) -> u32 {
+        self.processes.set(self.processes.get() + 1);
+        u32::from(self.number) << 16 | self.processes.get()
+    }
+}
+
+/// One operation at a time: a process of the history, until an outcome is unknown, and then another.
+struct Lane {
+    /// 0 for the first of a client.
+    number: u16,
+    shared: Rc<Shared>,
+    world: Handle,
     board: Board,
-    /// Processes of this client so far: one more after each unknown outcome.
     process: u32,
     /// Operations chosen so far.
     ordinal: u64,
-    /// What the register was last seen to hold.
-    last_seen: RefCell<Option<u64>>,
+    /// What each register was last seen to hold.
+    last_seen: RefCell<BTreeMap<Key, u64>>,
 }
 
-/// A session with the number of its next operation.
-struct Session {
-    client: Client,
-    next: Sequence,
-}
+impl Lane {
+    fn new(number: u16, shared: Rc<Shared>, board: Board) -> Self {
+        let process = shared.next_process();
+        let world = Handle::current();
+        Self { number, shared, world, board, process, ordinal: 0, last_seen: RefCell::default() }
+    }
 
-impl Worker {
     async fn work(&mut self) {
         while self.is_working() {
-            let mut session = self.open_session().await;
+            let session = self.shared.session().await;
             while self.is_working() {
                 let op = self.choose();
-                if self.call(&mut session, op).await.is_none() {
+                if self.call(&session, op).await.is_none() {
                     break;
                 }
                 let think = self.world.sample_fixed(THINK, self.place());
-                sleep(Duration::from_micros(think.range(0, self.config.think_max_us))).await;
+                sleep(Duration::from_micros(think.range(0, self.shared.config.think_max_us))).await;
+                if self.is_left(&session) {
+                    break;
+                }
             }
         }
     }
 
-    /// The fresh operations after healing: each key is read until it is answered.
+    /// The fresh operations after healing, in a fresh session: each key is read until it is answered.
     async fn read_everything(&mut self) {
-        let mut session = self.open_session().await;
-        for key in [REGISTER, LIST] {
-            while self.call(&mut session, Op::Get { key }).await.is_none() {
-                session = self.open_session().await;
+        self.shared.session.replace(None);
+        self.process = self.shared.next_process();
+        for key in self.shared.config.keys() {
+            loop {
+                let session = self.shared.session().await;
+                if self.call(&session, Op::Get { key }).await.is_some() {
+                    break;
+                }
             }
         }
+        self.shared.session.replace(None);
     }
 
     fn is_working(&mut self) -> bool {
         self.board.phase.get() == Phase::Work
     }
 
-    async fn open_session(&mut self) -> Session {
-        self.process += 1;
-        let session = SessionId(u64::from(self.number) << 32 | u64::from(self.process));
-        let servers = self.config.server_addresses();
-        let client = Client::new(ClientConfig::new(session, servers)).await;
-        Session { client: client.expect("a client has free ports"), next: Sequence(1) }
+    fn is_left(&self, session: &Rc<Session>) -> bool {
+        !self.shared.session.borrow().as_ref().is_some_and(|current| Rc::ptr_eq(current, session))
     }
 
-    /// Carries out one operation; `None` when its outcome is unknown.
-    async fn call(&self, session: &mut Session, op: Op) -> Option<OpReply> {
-        let process = u32::from(self.number) << 16 | self.process;
-        let call = self.board.recorder.begin(process, session.client.session(), session.next, op);
-        session.next = Sequence(session.next.0 + 1);
+    /// Carries out one operation; `None` when its outcome is unknown. The process is another one then.
+    async fn call(&mut self, session: &Rc<Session>, op: Op) -> Option<OpReply> {
+        let sequence = session.next.get();
+        let call = self.board.recorder.begin(self.process, session.client.session(), sequence, op);
+        session.next.set(Sequence(sequence.0 + 1));
         // The client's own patience is without end: when to give up is decided here.
         const FOR_EVER: Duration = Duration::from_secs(1 << 32);
         let phase = self.board.phase.clone();
-        let patience = Duration::from_millis(self.config.operation_timeout_ms);
+        let patience = Duration::from_millis(self.shared.config.operation_timeout_ms);
         match race(session.client.call(op, FOR_EVER), give_up(phase, patience)).await {
             Either::Left(Ok(reply)) => {
                 self.board.recorder.answered(call, &reply);
@@ -153,6 +221,10 @@ impl Worker {
             Either::Left(Err(_)) | Either::Right(()) => {
                 self.board.recorder.given_up(call);
                 self.world.count(OPERATIONS_UNKNOWN, 1);
+                self.process = self.shared.next_process();
+                if !self.shared.config.sessions_outlive_unknowns {
+                    self.shared.leave(session);
+                }
                 None
             }
         }
@@ -168,31 +240,33 @@ impl Worker {
             (Op::Put { value, .. } | Op::Cas { new: value, .. }, OpReply::Done { .. }) => *value,
             _ => return,
         };
-        *self.last_seen.borrow_mut() = Some(seen);
+        self.last_seen.borrow_mut().insert(op.key(), seen);
     }
 
     /// Where the fields of the current operation are.
     fn place(&self) -> u64 {
-        mix(u64::from(self.number), self.ordinal)
+        mix(u64::from(self.number) << 32 | u64::from(self.shared.number), self.ordinal)
     }
 
-    /// Half of the operations go to the register (get 40, put 20, compare-and-swap 40 of 100), half to the list
-    /// (get 50, append 50).
+    /// Half of the operations go to registers (get 40, put 20, compare-and-swap 40 of 100), half to lists (get 50,
+    /// append 50).
     fn choose(&mut self) -> Op {
         self.ordinal += 1;
+        let config = &self.shared.config;
         let sample = self.world.sample_fixed(OPERATION, self.place());
-        let unique = u64::from(self.number) << 32 | self.ordinal;
+        let unique = u64::from(self.shared.number) << 32 | u64::from(self.number) << 24 | self.ordinal;
         let percent = sample.split(1).range(0, 99);
+        let nth = |count: u16| sample.split(2).range(1, u64::from(count)) as u16;
         if sample.range(0, 1) == 0 {
+            let key = register(nth(config.registers));
             match percent {
-                0..40 => Op::Get { key: REGISTER },
-                40..60 => Op::Put { key: REGISTER, value: unique },
-                _ => Op::Cas { key: REGISTER, expected: *self.last_seen.borrow(), new: unique },
+                0..40 => Op::Get { key },
+                40..60 => Op::Put { key, value: unique },
+                _ => Op::Cas { key, expected: self.last_seen.borrow().get(&key).copied(), new: unique },
             }
-        } else if percent < 50 {
-            Op::Get { key: LIST }
         } else {
-            Op::Append { key: LIST, item: unique }
+            let key = list(nth(config.lists));
+            if percent < 50 { Op::Get { key } } else { Op::Append { key, item: unique } }
         }
     }
 }

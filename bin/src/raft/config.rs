@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use raft_async::config::Config as ServerConfig;
 use raft_async::mutant::Planted;
-use raft_async::types::ServerId;
+use raft_async::types::{Key, ServerId};
 use serde::{Deserialize, Serialize};
 use sim_io::fs::DiskConfig;
 use sim_io::nemesis::{Aim, FaultKind, PlanConfig};
@@ -24,13 +24,16 @@ use sim_runtime::schedule::Schedule;
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// Five servers, three closed-loop clients, two keys, six seconds of faults: the same for every seed.
+    /// Everything is drawn anew for each seed: the better searcher.
     #[default]
+    Swarm,
+    /// Five servers, three closed-loop clients, two keys, six seconds of faults: the same for every seed, so that
+    /// numbers can be compared.
     Reference,
 }
 
 impl Profile {
-    const NAMES: [(&'static str, Self); 1] = [("reference", Self::Reference)];
+    const NAMES: [(&'static str, Self); 2] = [("swarm", Self::Swarm), ("reference", Self::Reference)];
 }
 
 impl fmt::Display for Profile {
@@ -52,6 +55,16 @@ impl FromStr for Profile {
     }
 }
 
+/// The key that holds the `n`th register, from 1.
+pub(super) fn register(n: u16) -> Key {
+    Key(2 * u64::from(n) - 1)
+}
+
+/// The key that holds the `n`th list, from 1.
+pub(super) fn list(n: u16) -> Key {
+    Key(2 * u64::from(n))
+}
+
 /// The port on which servers listen.
 const SERVER_PORT: u16 = 7_000;
 
@@ -67,14 +80,34 @@ pub struct Config {
     pub clients: u16,
     /// For how long faults strike and clients work.
     pub faults_ms: u64,
+    /// How many operations each client has outstanding, 1 or more; 1 for those that are not listed.
+    pub outstanding: Vec<u16>,
+    /// How many keys hold a register, 1 or more.
+    pub registers: u16,
+    /// How many keys hold a list, 1 or more.
+    pub lists: u16,
     /// A client waits up to this long between two operations.
     pub think_max_us: u64,
+    /// For how long a client waits for one server before it asks the next.
+    pub attempt_timeout_ms: u64,
+    /// For how long it waits where nobody knows of a leader.
+    pub retry_pause_ms: u64,
+    /// Whether a client goes on in its session after an operation without a known outcome, or opens another.
+    pub sessions_outlive_unknowns: bool,
     /// After so long without an answer a client records the outcome as unknown and goes on in a new process.
     pub operation_timeout_ms: u64,
     /// The links.
     pub network: NetConfig,
     /// The disks.
     pub disk: DiskConfig,
+    /// Disks that fail, a minority; they are repaired when faults are over.
+    pub bad_disks: BTreeMap<NodeId, DiskConfig>,
+    /// After so long a server that halted over a failed disk is started again, as an operator would; `None`: not before
+    /// its disk is repaired.
+    pub restart_halted_after_ms: Option<u64>,
+    /// How much faster than the world's the clocks of the servers run, in parts per million; 0 for those that are not
+    /// listed. Clients have true clocks.
+    pub drift_ppm: BTreeMap<NodeId, i32>,
     /// What every server is told; its `id`, `servers` and `dir` are filled in.
     pub raft: RaftTimes,
     /// The defect in every server, if any.
@@ -137,10 +170,19 @@ impl Config {
             servers: 5,
             clients: 3,
             faults_ms: 6_000,
+            outstanding: Vec::new(),
+            registers: 1,
+            lists: 1,
             think_max_us: 12_000,
+            attempt_timeout_ms: 120,
+            retry_pause_ms: 20,
+            sessions_outlive_unknowns: false,
             operation_timeout_ms: 1_000,
             network: NetConfig { slow_per_million: 0, ..NetConfig::default() },
             disk: DiskConfig::default(),
+            bad_disks: BTreeMap::new(),
+            restart_halted_after_ms: None,
+            drift_ppm: BTreeMap::new(),
             raft: RaftTimes {
                 segment_bytes: 8 * 1024,
                 ..RaftTimes::of(&ServerConfig::new(ServerId(1), BTreeMap::new()))
@@ -154,10 +196,26 @@ impl Config {
     }
 
     /// How long the cluster may take to recover once faults are over: twenty of the longest election timeouts, and
-    /// as long as the slowest disk and network may need to catch up.
+    /// as long as a slow disk and network may need to catch up. The fewer entries may be under way at a time, the
+    /// longer that takes.
     pub fn grace(&self) -> Duration {
-        const CATCH_UP: Duration = Duration::from_secs(1);
-        Duration::from_millis(20 * self.raft.election_timeout_max_ms) + CATCH_UP
+        let RaftTimes { election_timeout_max_ms, max_entries_per_append, max_inflight_appends, .. } =
+            self.raft;
+        let under_way = max_entries_per_append.saturating_mul(max_inflight_appends);
+        let catch_up_s = 1 + 10 / under_way as u64;
+        let stalls_ms = if self.disk.stall_per_million > 0 { 10 * self.disk.stall_max_ms } else { 0 };
+        let slow_ms = if self.disk.slow_per_million > 0 { 2_000 } else { 0 };
+        Duration::from_millis(20 * election_timeout_max_ms + catch_up_s * 1_000 + stalls_ms + slow_ms)
+    }
+
+    /// How many operations client `number` (from 1) has outstanding.
+    pub fn lanes_of(&self, number: u16) -> u16 {
+        self.outstanding.get(usize::from(number) - 1).copied().unwrap_or(1)
+    }
+
+    /// All keys.
+    pub fn keys(&self) -> Vec<Key> {
+        (1..=self.registers).map(register).chain((1..=self.lists).map(list)).collect()
     }
 
     /// The addresses of all servers.
@@ -207,7 +265,7 @@ impl Config {
 }
 
 impl RaftTimes {
-    fn of(server: &ServerConfig) -> Self {
+    pub(super) fn of(server: &ServerConfig) -> Self {
         Self {
             election_timeout_min_ms: server.election_timeout_min_ms,
             election_timeout_max_ms: server.election_timeout_max_ms,

@@ -9,13 +9,16 @@ pub const OPERATIONS_FAILED: &str = "operations failed";
 /// Operations whose outcome the client never learned.
 pub const OPERATIONS_UNKNOWN: &str = "operations unknown";
 
+/// Servers that ended by themselves.
+pub const SERVERS_HALTED: &str = "servers halted";
+
 /// A part of the table: a title, and the beginnings of the names in it.
 pub type Section = (&'static str, &'static [&'static str]);
 
 /// The table, from the outside in. A counter stands in the first section that claims it.
 pub const SECTIONS: &[Section] = &[
     ("operations", &["operations"]),
-    ("Raft", &["elections", "leader", "log ", "terms", "torn log", "votes", "frames", "servers halted"]),
+    ("Raft", &["elections", "leader", "log ", "terms", "torn log", "votes", "frames", "servers"]),
     ("processes", &["crashes", "power losses: ", "pauses", "restarts", "wakes held"]),
     ("network faults", &["partitions", "isolations", "links cut"]),
     ("messages", &["datagrams"]),
@@ -45,7 +48,7 @@ const GOOD_AT_ZERO: &[&str] = &[
     "aimed faults never fired",
     "faults that found nothing to do",
     "frames rejected",
-    "servers halted",
+    SERVERS_HALTED,
     "datagrams dropped by a full buffer",
 ];
 

@@ -12,6 +12,8 @@ pub mod coverage;
 mod clients;
 mod census;
 mod story;
+mod swarm;
+mod damage;
 
 pub use config::{Config, Profile};
 
@@ -21,7 +23,7 @@ use std::time::Duration;
 
 use oracles::records::{Healed, Quiesced, Settled};
 use oracles::{Judge, JudgeConfig, Recorder, Sweeps, Witness};
-use raft_async::{Halt, Kv, Planted, Sessions};
+use raft_async::{Kv, Planted, Sessions};
 use sim_io::fs::Disks;
 use sim_io::nemesis::{self, Plan};
 use sim_io::net::Net;
@@ -33,6 +35,7 @@ use sim_runtime::{Handle, NodeId, Options, World};
 
 use census::{Census, Progress};
 use clients::{Board, Phase};
+use damage::Operator;
 use story::Story;
 
 /// Raft under a profile, with what the command line says otherwise.
@@ -50,15 +53,27 @@ pub struct Raft {
     pub duration_ms: Option<u64>,
     /// Whether syncs keep nothing.
     pub lying_fsync: bool,
+    /// Whether a minority of the disks fails, fills up and rots.
+    pub disk_errors: bool,
+    /// By how many percent of true time the servers' clocks run fast or slow at most.
+    pub clock_drift_percent: u8,
+}
+
+impl Raft {
+    /// A profile without anything beside it.
+    pub fn of(profile: Profile) -> Self {
+        Self { profile, ..Self::default() }
+    }
 }
 
 impl Scenario for Raft {
     type Config = Config;
     type Plan = Plan;
 
-    fn config(&self, _seed: u64) -> Config {
+    fn config(&self, seed: u64) -> Config {
         let mut config = match self.profile {
             Profile::Reference => Config::reference(),
+            Profile::Swarm => swarm::draw(seed),
         };
         config.servers = self.servers.unwrap_or(config.servers);
         config.clients = self.clients.unwrap_or(config.clients);
@@ -67,6 +82,12 @@ impl Scenario for Raft {
         config.planted = self.planted;
         config.faults = config.faults.clone().for_nodes(config.servers, config.clients);
         config.faults.heal_at_ms = config.faults_ms;
+        if self.disk_errors {
+            damage::draw_bad_disks(seed, &mut config);
+        }
+        if self.clock_drift_percent > 0 {
+            config.drift_ppm = damage::draw_drift(seed, config.servers, self.clock_drift_percent);
+        }
         config
     }
 
@@ -93,12 +114,16 @@ impl Scenario for Raft {
             finished: Rc::new(Cell::new(0)),
             one_finished: Notify::new(),
         };
-        let servers = add_servers(&handle, &config);
+        let operator = Operator::new(config.clone());
+        let servers = add_servers(&handle, &config, &operator);
         let clients = add_clients(&handle, &config, &board);
+        damage::apply(&handle, &config);
 
         let mut judging = JudgeConfig::new(servers.clone(), "/raft");
         judging.clients = Some(recorder);
-        judging.sweeps = Sweeps::ALL;
+        judging.halts_allowed = !config.bad_disks.is_empty();
+        let rots = config.bad_disks.values().any(|disk| disk.bit_rot_per_million > 0);
+        judging.sweeps = if rots { Sweeps::NONE } else { Sweeps::ALL };
         world.watch(Judge::new(judging));
         let census = Census::default();
         let progress = census.progress.clone();
@@ -108,8 +133,10 @@ impl Scenario for Raft {
             world.watch(story.clone());
         }
 
-        let (plan, director) =
-            (timeline.plan.clone(), Director { config, board, tell_phase, progress, servers, clients });
+        let (plan, director) = (
+            timeline.plan.clone(),
+            Director { config, board, tell_phase, progress, operator, servers, clients },
+        );
         world.run(async move { director.run(plan).await });
         let report = world.report();
         (report, story.map(Story::into_lines).unwrap_or_default())
@@ -128,18 +155,15 @@ fn options(timeline: &Timeline<Config, Plan>, watch: Watch) -> Options {
     }
 }
 
-fn add_servers(handle: &Handle, config: &Rc<Config>) -> Vec<NodeId> {
+fn add_servers(handle: &Handle, config: &Rc<Config>, operator: &Operator) -> Vec<NodeId> {
     let add = |node: NodeId| {
-        let server = config.server(node);
-        let world = handle.clone();
+        let (server, operator) = (config.server(node), operator.clone());
         let id = handle.add_node(&format!("server {}", node.0), move || {
-            let (server, world) = (server.clone(), world.clone());
+            let (server, operator) = (server.clone(), operator.clone());
             let sessions = Sessions::new(Witness::of(Kv::default()), server.planted);
             async move {
                 let halt = raft_async::run(server, Witness::of(sessions)).await;
-                if !matches!(halt, Halt::Shutdown) {
-                    world.count("servers halted", 1);
-                }
+                operator.hear(&halt);
             }
         });
         assert_eq!(id, node, "servers are the first nodes");
@@ -168,6 +192,7 @@ struct Director {
     board: Board,
     tell_phase: watch::Sender<Phase>,
     progress: Rc<Progress>,
+    operator: Operator,
     servers: Vec<NodeId>,
     clients: Vec<NodeId>,
 }
@@ -177,6 +202,7 @@ impl Director {
         let world = Handle::current();
         self.servers.iter().chain(&self.clients).for_each(|node| world.boot(*node));
         nemesis::run(plan).await;
+        self.operator.repair();
 
         let grace = self.config.grace();
         world.emit(Healed {
@@ -199,11 +225,13 @@ impl Director {
         }
     }
 
-    /// Gives the servers up to `grace` to apply what is committed.
+    /// Gives the servers that are up as much as `grace` to apply what is committed.
     async fn servers_settle(&self, grace: Duration) {
         const GLANCE: Duration = Duration::from_millis(20);
+        let world = Handle::current();
         let deadline = Instant::now() + grace;
-        while !self.progress.is_level(&self.servers) && Instant::now() < deadline {
+        let living = || self.servers.iter().copied().filter(|node| world.is_up(*node));
+        while !self.progress.is_level(living()) && Instant::now() < deadline {
             sleep(GLANCE).await;
         }
     }

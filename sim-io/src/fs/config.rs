@@ -52,6 +52,9 @@ pub struct DiskConfig {
     pub capacity_bytes: Option<u64>,
     /// How many durable sectors have a bit flipped at each power loss.
     pub bit_rot_per_million: u32,
+    /// Sectors that the latest fsync of their file made durable do not rot. No format that writes once can tell
+    /// damage there from a write that a crash tore.
+    pub bit_rot_spares_latest: bool,
 }
 
 impl Default for DiskConfig {
@@ -69,6 +72,7 @@ impl Default for DiskConfig {
             io_error_per_million: 0,
             capacity_bytes: None,
             bit_rot_per_million: 0,
+            bit_rot_spares_latest: false,
         }
     }
 }

@@ -47,6 +47,14 @@ impl Op {
         }
     }
 
+    /// The bytes that are the latest once it is durable.
+    fn makes_latest(&self) -> Range<u64> {
+        match self.change {
+            Change::SetLen => self.offset.saturating_sub(BEFORE_CUT)..self.offset,
+            Change::Write | Change::Dropped => self.offset..self.offset + self.len,
+        }
+    }
+
     /// The bytes that differ from what they were, or may.
     fn touches(&self) -> Range<u64> {
         match self.change {
@@ -71,7 +79,12 @@ pub(super) struct Content {
     low: u64,
     /// Visible bytes that are neither durable nor pending: a failed fsync reported them clean.
     lost: Vec<Range<u64>>,
+    /// What the latest fsync made durable; where it cut the file, the bytes before the cut are the latest.
+    latest: Range<u64>,
 }
+
+/// How many bytes before a cut count as the latest.
+const BEFORE_CUT: u64 = 8 * 1024;
 
 impl Default for Content {
     fn default() -> Self {
@@ -84,6 +97,7 @@ impl Default for Content {
             log_first: 0,
             low: u64::MAX,
             lost: Vec::new(),
+            latest: 0..0,
         }
     }
 }
@@ -153,6 +167,9 @@ impl Content {
         let landing = self.pending_below(upto);
         for at in 0..landing {
             let op = self.ops[at];
+            let range = op.makes_latest();
+            let before = if at == 0 { range.clone() } else { self.latest.clone() };
+            self.latest = before.start.min(range.start)..before.end.max(range.end);
             match op.change {
                 Change::Write => {
                     let from = (op.at - self.log_first) as usize;
@@ -224,13 +241,23 @@ impl Content {
             && (self.lost.is_empty() || !self.lost.iter().any(|lost| overlaps(lost.clone())))
     }
 
+    /// Whether the latest fsync made some of these bytes durable.
+    pub(super) fn is_latest(&self, range: &Range<u64>) -> bool {
+        self.latest.start < range.end && range.start < self.latest.end
+    }
+
     /// Whether a power loss could change anything.
     pub(super) fn is_settled(&self) -> bool {
         self.ops.is_empty() && self.lost.is_empty()
     }
 
-    /// After a power loss: what is on the platter is all there is.
+    /// After a power loss: what is on the platter is all there is. A cut that was under way may have landed, and then
+    /// what was before it is the latest.
     pub(super) fn reread(&mut self) {
+        for cut in self.ops.iter().filter(|op| op.change == Change::SetLen) {
+            let range = cut.makes_latest();
+            self.latest = self.latest.start.min(range.start)..self.latest.end.max(range.end);
+        }
         self.forget(self.ops.len());
         self.lost.clear();
         self.visible.clear();

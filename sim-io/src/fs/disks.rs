@@ -23,6 +23,7 @@ use super::counters::Counters;
 use super::disk::{Disk, Image, Side};
 use super::flights::Flight;
 use super::names::FileId;
+use super::power::Rot;
 use crate::records::{CrashedFile, CrashedNames, FileAfterCrash, SectorRotted};
 
 /// Everything that changes.
@@ -165,12 +166,14 @@ impl Device for Disks {
         let losses = {
             let mut guard = self.state();
             let state = &mut *guard;
-            let bit_rot = state.config(node).bit_rot_per_million;
+            let config = state.config(node);
+            let rot =
+                Rot { per_million: config.bit_rot_per_million, spares_latest: config.bit_rot_spares_latest };
             state.disk(node);
             let (disk, counters) = (&mut state.disks[node.index()], &mut state.counters);
             counters.power_losses += 1;
             counters.power_losses_in_fsync += u64::from(!in_flight.is_empty());
-            disk.lose_power(world, mix(fault, u64::from(node.0)), &in_flight, bit_rot, counters)
+            disk.lose_power(world, mix(fault, u64::from(node.0)), &in_flight, rot, counters)
         };
         let owner = Owner { node, incarnation: world.incarnation(node) };
         if losses.names_lost + losses.names_kept > 0 {

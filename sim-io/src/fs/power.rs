@@ -46,6 +46,13 @@ pub(super) struct Covers {
     pub(super) upto: u64,
 }
 
+/// Which sectors have a bit flipped.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Rot {
+    pub(super) per_million: u32,
+    pub(super) spares_latest: bool,
+}
+
 impl Disk {
     /// The power fails: decides what survives, and makes both sides agree on it.
     pub(super) fn lose_power(
@@ -53,7 +60,7 @@ impl Disk {
         world: &Handle,
         key: u64,
         in_flight: &[Covers],
-        bit_rot_per_million: u32,
+        rot: Rot,
         counters: &mut Counters,
     ) -> Losses {
         let mut losses = Losses::default();
@@ -73,8 +80,8 @@ impl Disk {
                 let payload = hash_bytes(0, content.visible());
                 losses.files.push(FileFate { id, counts, durable_len, len: content.len(), payload });
             }
-            if bit_rot_per_million > 0 {
-                rot(world, key, content, bit_rot_per_million, |bit| losses.rotten.push((id, bit)));
+            if rot.per_million > 0 {
+                rot.strike(world, key, content, |bit| losses.rotten.push((id, bit)));
             }
         }
         counters.sectors_rotten += losses.rotten.len() as u64;
@@ -127,16 +134,21 @@ impl Disk {
     }
 }
 
-/// Flips a bit in some of the sectors.
-fn rot(world: &Handle, key: u64, content: &mut Content, per_million: u32, mut note: impl FnMut(u64)) {
-    let sectors = content.len().div_ceil(SECTOR);
-    for sector in 0..sectors {
-        let sample = world.sample_fixed(ROT, mix(key, sector));
-        if sample.split(0).chance(per_million) {
-            let bits = (content.len() - sector * SECTOR).min(SECTOR) * 8;
-            let bit = sector * SECTOR * 8 + sample.split(1).range(0, bits - 1);
-            content.flip(bit);
-            note(bit);
+impl Rot {
+    /// Flips a bit in some of the sectors.
+    fn strike(self, world: &Handle, key: u64, content: &mut Content, mut note: impl FnMut(u64)) {
+        let sectors = content.len().div_ceil(SECTOR);
+        for sector in 0..sectors {
+            let bytes = sector * SECTOR..((sector + 1) * SECTOR).min(content.len());
+            if self.spares_latest && content.is_latest(&bytes) {
+                continue;
+            }
+            let sample = world.sample_fixed(ROT, mix(key, sector));
+            if sample.split(0).chance(self.per_million) {
+                let bit = sample.split(1).range(bytes.start * 8, bytes.end * 8 - 1);
+                content.flip(bit);
+                note(bit);
+            }
         }
     }
 }

@@ -1,0 +1,172 @@
+//! A folder of timelines that failed once: run first, and kept up with what fails now.
+//!
+//!   FOLDER/*.json ──► run each, in order of name ──► CorpusOutcome
+//!   failing seeds ──► one timeline a fingerprint ──► FOLDER/FINGERPRINT-SEED.json
+//!
+//! Invariant: a file that cannot be read ends the campaign before it begins.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use sim_io::nemesis::Plan;
+use sim_runtime::campaign::{self, Settings, Summary};
+use sim_runtime::scenario::{Scenario, Timeline, Watch};
+use sim_runtime::verdict::{Category, RunReport};
+
+use super::outcome::Shard;
+use crate::cli::Unusable;
+use crate::raft::{Config, Raft};
+
+/// A timeline of Raft.
+pub type RaftTimeline = Timeline<Config, Plan>;
+
+/// A file whose run was not a pass.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailedFile {
+    /// The file.
+    pub file: PathBuf,
+    /// The verdict.
+    pub verdict: Category,
+    /// The property that objected first.
+    pub property: String,
+    /// What happened.
+    pub evidence: String,
+    /// The line that runs it again.
+    pub reproduce: String,
+}
+
+/// What the files of a corpus came to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CorpusOutcome {
+    /// How many were run.
+    pub files: u64,
+    /// Those that were not a pass, by name.
+    pub failures: Vec<FailedFile>,
+}
+
+impl CorpusOutcome {
+    /// Files in which something is wrong.
+    pub fn failed(&self) -> usize {
+        self.failures.iter().filter(|failed| failed.verdict.is_failure()).count()
+    }
+
+    /// Adds what other files came to.
+    pub fn merge(&mut self, other: Self) {
+        self.files += other.files;
+        self.failures.extend(other.failures);
+        self.failures.sort_unstable();
+    }
+}
+
+/// Timelines under the names of their files.
+pub(super) struct Corpus {
+    folder: PathBuf,
+    timelines: Vec<(PathBuf, RaftTimeline)>,
+}
+
+impl Corpus {
+    /// Reads the files of `folder` that belong to `shard`.
+    ///
+    /// # Errors
+    /// [`Unusable::Read`] and [`Unusable::Timeline`], with the name.
+    pub(super) fn read(folder: &Path, shard: Shard) -> Result<Self, Unusable> {
+        let unreadable = |error| Unusable::Read(folder.to_owned(), error);
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+            let file = entry.map_err(unreadable)?.path();
+            if file.extension().is_some_and(|extension| extension == "json") {
+                files.push(file);
+            }
+        }
+        files.sort_unstable();
+        let mine = files.into_iter().enumerate().filter(|(index, _)| shard.has(*index));
+        let read = |(_, file): (usize, PathBuf)| Ok((file.clone(), read_timeline(&file)?));
+        Ok(Self { folder: folder.to_owned(), timelines: mine.map(read).collect::<Result<_, _>>()? })
+    }
+
+    /// Runs every timeline, and says what came of it.
+    pub(super) fn run(self, settings: &Settings) -> CorpusOutcome {
+        let files = Arc::new(self);
+        let count = files.timelines.len() as u64;
+        let summary = campaign::run(&files, 0..count, settings, |_, _| {});
+        let failed = |run: &campaign::FailedRun| {
+            let file = files.timelines[run.seed as usize].0.clone();
+            FailedFile {
+                reproduce: format!("cargo run --release -p bin -- replay {}", file.display()),
+                file,
+                verdict: run.first.category,
+                property: run.first.property.clone(),
+                evidence: run.first.evidence.clone(),
+            }
+        };
+        CorpusOutcome { files: summary.runs, failures: summary.failures.iter().map(failed).collect() }
+    }
+}
+
+/// A corpus is a scenario whose seeds are places in it.
+impl Scenario for Corpus {
+    type Config = Config;
+    type Plan = Plan;
+
+    fn config(&self, place: u64) -> Config {
+        self.timeline(place).config
+    }
+
+    fn plan(&self, place: u64, _config: &Config) -> Plan {
+        self.timeline(place).plan
+    }
+
+    fn timeline(&self, place: u64) -> RaftTimeline {
+        self.timelines[place as usize].1.clone()
+    }
+
+    fn run(&self, timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>) {
+        Raft::default().run(timeline, watch)
+    }
+
+    fn run_seed(&self, place: u64) -> RunReport {
+        let report = self.run(&self.timeline(place), Watch::default()).0;
+        RunReport { seed: place, ..report }
+    }
+}
+
+/// Reads a timeline.
+///
+/// # Errors
+/// [`Unusable::Read`], [`Unusable::Timeline`].
+pub fn read_timeline(file: &Path) -> Result<RaftTimeline, Unusable> {
+    let text = std::fs::read_to_string(file).map_err(|error| Unusable::Read(file.to_owned(), error))?;
+    serde_json::from_str(&text).map_err(|error| Unusable::Timeline(file.to_owned(), error))
+}
+
+/// Keeps one timeline of each kind of failure in `folder`, that of the lowest seed.
+///
+/// # Errors
+/// [`Unusable::Write`].
+#[expect(clippy::disallowed_methods, reason = "a corpus is made of real files")]
+pub(super) fn keep_failures(folder: &Path, raft: &Raft, summary: &Summary) -> Result<Vec<PathBuf>, Unusable> {
+    let mut kinds = BTreeSet::new();
+    let mut kept = Vec::new();
+    for run in summary.failures.iter().filter(|run| run.first.category.is_failure()) {
+        let kind = run.first.fingerprint();
+        if kinds.insert(kind) {
+            let file = folder.join(format!("{kind:016x}-{}.json", run.seed));
+            let text =
+                serde_json::to_string_pretty(&raft.timeline(run.seed)).expect("a timeline is plain data");
+            std::fs::write(&file, text + "\n").map_err(|error| Unusable::Write(file.clone(), error))?;
+            kept.push(file);
+        }
+    }
+    Ok(kept)
+}
+
+impl std::fmt::Debug for Corpus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} timelines of {}", self.timelines.len(), self.folder.display())
+    }
+}

@@ -1,0 +1,307 @@
+//! The swarm profile: every dimension of a configuration is drawn anew for each seed.
+//!
+//!   seed ──stream "swarm: NAME"──► one dimension ──► Config
+//!                                                      └─ what would make no sense by itself is scaled: rates of
+//!                                                         faults, heartbeats and patience to the election timeout,
+//!                                                         the duration to the cost of a second
+//!
+//! Draws are heavy-tailed: mostly what is usual, now and then what is extreme, since what hides in one setting is
+//! plain in another. Large appends make the scene of Figure 8 impossible, for instance, and not merely rare.
+//!
+//! Invariants: a dimension has a stream of its own, so one more moves none of the others; a cluster that is left alone
+//! recovers within [`Config::grace`], whatever was drawn; a seed costs about as much as one of the reference profile.
+//! Not here: which fault strikes when (sim-io's `Plan`, from what is drawn here).
+
+use std::collections::BTreeMap;
+
+use raft_async::mutant::Planted;
+use sim_io::fs::DiskConfig;
+use sim_io::nemesis::{Aim, FaultKind, PlanConfig};
+use sim_io::net::NetConfig;
+use sim_runtime::rng::Stream;
+use sim_runtime::schedule::Schedule;
+
+use super::config::{Config, Profile, RaftTimes};
+
+/// Which ready task runs next. One entry in eight is a seed in eight.
+const SCHEDULES: [Schedule; 8] = {
+    const FIELD: Schedule = Schedule::Field;
+    [FIELD, FIELD, FIELD, FIELD, FIELD, FIELD, FIELD, Schedule::Fifo]
+};
+
+/// Kinds of faults that a seed may have. A new kind leaves the seeds without it as they are.
+const FAULT_KINDS: &[FaultKind] = &FaultKind::ALL;
+
+/// Moments that faults may be aimed at.
+const AIMED_WINDOWS: [&str; 4] =
+    ["fsync in flight", "election in progress", "log segment being created", "log being cut"];
+const AIMED_POINTS: [&str; 4] = ["vote granted", "append sent", "leader elected", "leader committed"];
+
+/// A run is cut so that it costs about so many messages by an estimate that leaves out retransmissions and elections:
+/// those of a reference run in the average.
+const MESSAGES: u64 = 2_800;
+
+/// The configuration of `seed`.
+pub(super) fn draw(seed: u64) -> Config {
+    let swarm = Swarm { seed };
+    let servers = swarm.pick("servers", &[3, 3, 5, 7]);
+    let clients = swarm.pick("clients", &[1, 2, 3, 4, 5]);
+    let raft = swarm.raft();
+    let mut config = Config {
+        profile: Profile::Swarm,
+        servers,
+        clients,
+        faults_ms: 0,
+        outstanding: (1..=clients).map(|client| swarm.outstanding(client)).collect(),
+        registers: swarm.pick("registers", &[1, 1, 1, 2, 4]),
+        lists: swarm.pick("lists", &[1, 1, 1, 2, 4]),
+        think_max_us: swarm.think_max_us(),
+        attempt_timeout_ms: percent(
+            raft.election_timeout_min_ms,
+            swarm.pick("attempt timeout", &[40, 80, 80, 160]),
+        )
+        .max(20),
+        retry_pause_ms: percent(raft.election_timeout_min_ms, swarm.pick("retry pause", &[5, 13, 13, 40]))
+            .max(3),
+        sessions_outlive_unknowns: swarm.pick("sessions outlive unknowns", &[false, true]),
+        operation_timeout_ms: percent(
+            raft.election_timeout_min_ms,
+            swarm.pick("operation timeout", &[300, 700, 700, 1_200]),
+        )
+        .max(250),
+        network: swarm.network(&raft),
+        disk: swarm.disk(&raft),
+        bad_disks: BTreeMap::new(),
+        restart_halted_after_ms: None,
+        drift_ppm: BTreeMap::new(),
+        raft,
+        planted: Planted::NONE,
+        schedule: swarm.pick("schedule", &SCHEDULES),
+        hold_per_million: swarm.pick("held wakes", &[0, 50_000, 50_000, 200_000]),
+        long_hold_per_million: swarm.pick("long holds", &[0, 100, 100, 1_000]),
+        faults: swarm.faults(&raft),
+    };
+    config.faults_ms = duration_ms(&config);
+    config
+}
+
+/// Draws of one seed.
+struct Swarm {
+    seed: u64,
+}
+
+impl Swarm {
+    fn stream(&self, dimension: &str) -> Stream {
+        Stream::derive(self.seed, &format!("swarm: {dimension}"))
+    }
+
+    fn pick<T: Copy>(&self, dimension: &str, choices: &[T]) -> T {
+        *self.stream(dimension).pick(choices)
+    }
+
+    /// Heavy-tailed: every doubling from `least` to `most` is as likely as the next.
+    fn doubling(&self, dimension: &str, least: u64, most: u64) -> u64 {
+        let mut stream = self.stream(dimension);
+        let low = least << stream.below(u64::from((most / least).max(1).ilog2()) + 1);
+        stream.range(low.min(most), (low * 2).min(most))
+    }
+
+    fn raft(&self) -> RaftTimes {
+        let election_timeout_min_ms = self.doubling("election timeout", 30, 400);
+        let election_timeout_max_ms = percent(
+            election_timeout_min_ms,
+            self.pick("election timeout spread", &[150, 200, 200, 200, 300]),
+        );
+        let of_timeout = |percents| percent(election_timeout_min_ms, percents);
+        let patience = self.stream("step down").range(100, 400);
+        RaftTimes {
+            election_timeout_min_ms,
+            election_timeout_max_ms,
+            heartbeat_ms: of_timeout(self.pick("heartbeat", &[33, 33, 25, 15])),
+            vote_retransmit_ms: of_timeout(self.pick("vote retransmission", &[15, 27, 27, 60])).max(5),
+            append_retransmit_ms: of_timeout(self.pick("append retransmission", &[10, 20, 20, 50])).max(5),
+            max_entries_per_append: self.pick("entries per append", &[1, 2, 8, 64]),
+            max_inflight_appends: self.pick("appends in flight", &[1, 1, 2, 4, 8, 16]),
+            segment_bytes: self.doubling("segment", 512, 64 * 1024),
+            step_down_after_ms: self
+                .pick("steps down", &[true, true, true, true, true, true, true, false])
+                .then(|| percent(election_timeout_max_ms, patience)),
+            apply_delay_us: if self.stream("delayed apply").chance(300_000) {
+                self.doubling("apply delay", 100, 8_000).min(election_timeout_min_ms * 250)
+            } else {
+                0
+            },
+        }
+    }
+
+    fn outstanding(&self, client: u16) -> u16 {
+        let dimension = format!("outstanding of client {client}");
+        if self.stream(&format!("{dimension}: several")).chance(350_000) {
+            self.doubling(&dimension, 2, 8) as u16
+        } else {
+            1
+        }
+    }
+
+    /// From saturated to idle.
+    fn think_max_us(&self) -> u64 {
+        if self.stream("saturated").chance(200_000) { 0 } else { self.doubling("think time", 500, 250_000) }
+    }
+
+    fn network(&self, raft: &RaftTimes) -> NetConfig {
+        // Without "broadcastTime << electionTimeout" (§5.6) nobody could promise anything.
+        let latency_min_us = self.doubling("latency", 100, 4_000).min(raft.election_timeout_min_ms * 40);
+        NetConfig {
+            latency_min_us,
+            latency_max_us: percent(latency_min_us, self.pick("latency spread", &[100, 300, 300, 500])),
+            tail_per_million: self.pick("latency tail", &[0, 10_000, 10_000, 50_000]),
+            tail_factor: self.pick("latency tail factor", &[5, 10, 20]),
+            loss_per_million: self.pick("loss", &[0, 5_000, 5_000, 20_000, 80_000]),
+            duplicate_per_million: self.pick("duplication", &[0, 5_000, 5_000, 50_000, 300_000]),
+            reorder_per_million: self.pick("reordering", &[0, 10_000, 10_000, 50_000, 200_000]),
+            reorder_extra_max_us: self.pick("reordering delay", &[1_000, 5_000, 5_000, 20_000]),
+            slow_per_million: self.pick("slow links", &[0, 0, 2_000, 20_000]),
+            ..NetConfig::default()
+        }
+    }
+
+    fn disk(&self, raft: &RaftTimes) -> DiskConfig {
+        let fsync_min_us = self.doubling("fsync", 200, 4_000).min(raft.election_timeout_min_ms * 50);
+        DiskConfig {
+            fsync_min_us,
+            fsync_max_us: percent(fsync_min_us, self.pick("fsync spread", &[150, 300, 300, 500])),
+            stall_per_million: self.pick("disk stalls", &[0, 0, 0, 2_000, 20_000]),
+            stall_max_ms: self.pick("disk stall", &[50, 200]),
+            slow_per_million: self.pick("slow disks", &[0, 0, 0, 20_000]),
+            slow_factor_max: self.pick("slow disk factor", &[4, 8]),
+            ..DiskConfig::default()
+        }
+    }
+
+    fn faults(&self, raft: &RaftTimes) -> PlanConfig {
+        let timeout_ms = raft.election_timeout_min_ms;
+        let pace = self.pick("fault rate", &[15, 30, 60, 60, 100, 200]);
+        let is_aim = |name: &str| self.stream(&format!("aim: {name}")).chance(500_000);
+        let windows = AIMED_WINDOWS.into_iter().filter(|name| is_aim(name));
+        let points = AIMED_POINTS.into_iter().filter(|name| is_aim(name));
+        let aims = windows.map(|name| Aim::Window(name.to_owned()));
+        PlanConfig {
+            first_ms: timeout_ms * 2,
+            every_min_ms: percent(percent(timeout_ms, 50), pace).max(5),
+            every_max_ms: percent(percent(timeout_ms, 270), pace).max(10),
+            kinds: self.fault_kinds(),
+            lasts_max_us: 1_000 * percent(timeout_ms, self.pick("longest fault", &[300, 1_300, 1_300])),
+            aims: aims.chain(points.map(|name| Aim::Point(name.to_owned()))).collect(),
+            aimed_per_million: self.pick("aimed faults", &[0, 300_000, 300_000, 800_000]),
+            roles: if self.pick("leaders hit", &[true, true, true, false]) {
+                vec!["leader".to_owned()]
+            } else {
+                Vec::new()
+            },
+            ..PlanConfig::none()
+        }
+    }
+
+    /// One kind, all kinds, or some, with weights from 1 to 16.
+    fn fault_kinds(&self) -> BTreeMap<FaultKind, u32> {
+        let lot =
+            |kind: &FaultKind| self.stream(&format!("fault kind {}", kind.name())).range(0, u64::MAX - 1);
+        let only = FAULT_KINDS.iter().copied().max_by_key(lot).expect("there are kinds of faults");
+        let breadth = self.stream("breadth of faults").below(8);
+        let is_on = |kind: &FaultKind| match breadth {
+            0 | 1 => *kind == only,
+            2 | 3 => true,
+            _ => *kind == only || lot(kind) % 2 == 0,
+        };
+        let weight = |kind: FaultKind| 1 << self.stream(&format!("weight of {}", kind.name())).below(5);
+        FAULT_KINDS.iter().copied().filter(is_on).map(|kind| (kind, weight(kind))).collect()
+    }
+}
+
+fn percent(of: u64, percents: u64) -> u64 {
+    of * percents / 100
+}
+
+/// So long that a run costs what a reference run does, but no longer than 60 election timeouts and no shorter than 12,
+/// and long enough for every client to do a few operations.
+fn duration_ms(config: &Config) -> u64 {
+    let timeout_ms = config.raft.election_timeout_min_ms;
+    let servers = u64::from(config.servers);
+    let lanes: u64 = (1..=config.clients).map(|client| u64::from(config.lanes_of(client))).sum();
+    let heartbeats = 2 * (servers - 1) * 1_000 / config.raft.heartbeat_ms;
+    // A third of the time there is a leader and a majority to serve.
+    let operation_us =
+        config.think_max_us / 2 + 3 * config.disk.fsync_max_us + 4 * config.network.latency_max_us;
+    let operations = lanes * 1_000_000 / 3 / operation_us;
+    let messages = heartbeats + operations * 2 * servers;
+    let affordable_ms = MESSAGES * 1_000 / messages.max(1);
+    let few_operations_ms = 12 * config.think_max_us / 1_000;
+    affordable_ms.clamp(12 * timeout_ms, 60 * timeout_ms).max(few_operations_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEEDS: u64 = 4_000;
+
+    fn share(is: impl Fn(&Config) -> bool) -> u64 {
+        (1..=SEEDS).filter(|seed| is(&draw(*seed))).count() as u64 * 100 / SEEDS
+    }
+
+    #[test]
+    fn a_configuration_is_a_function_of_its_seed() {
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+    }
+
+    #[test]
+    fn half_of_the_clusters_have_three_servers() {
+        assert!((47..=53).contains(&share(|c| c.servers == 3)));
+        assert!(share(|c| c.servers == 5) > 20 && share(|c| c.servers == 7) > 20);
+    }
+
+    #[test]
+    fn every_kind_of_fault_is_alone_now_and_then_and_all_are_together_in_a_quarter() {
+        for kind in FaultKind::ALL {
+            assert!((1..=SEEDS).any(|seed| draw(seed).faults.kinds.keys().eq([&kind])), "{kind:?} alone");
+        }
+        assert!((20..=30).contains(&share(|c| c.faults.kinds.len() == FaultKind::ALL.len())));
+        assert_eq!(share(|c| c.faults.kinds.is_empty()), 0);
+    }
+
+    #[test]
+    fn the_extremes_are_drawn() {
+        for (what, least) in [
+            (share(|c| c.raft.election_timeout_min_ms < 60), 20),
+            (share(|c| c.raft.election_timeout_min_ms >= 150), 20),
+            (share(|c| c.raft.max_entries_per_append == 1), 20),
+            (share(|c| c.raft.segment_bytes <= 1_024), 10),
+            (share(|c| c.raft.segment_bytes >= 32 * 1_024), 10),
+            (share(|c| c.raft.apply_delay_us > 0), 25),
+            (share(|c| c.raft.step_down_after_ms.is_none()), 10),
+            (share(|c| c.think_max_us == 0), 15),
+            (share(|c| c.think_max_us > 100_000), 8),
+            (share(|c| c.outstanding.iter().any(|lanes| *lanes > 1)), 50),
+            (share(|c| c.schedule == Schedule::Fifo), 10),
+        ] {
+            assert!(what >= least, "{what} % of the seeds, not {least}");
+        }
+    }
+
+    #[test]
+    fn what_is_drawn_fits_together() {
+        for seed in 1..=SEEDS {
+            let config = draw(seed);
+            let RaftTimes { election_timeout_min_ms: min, election_timeout_max_ms: max, .. } = config.raft;
+            assert!(min >= 30 && max > min, "seed {seed}: election timeouts from {min} to {max} ms");
+            assert!(config.raft.heartbeat_ms * 3 <= min, "seed {seed}: a heartbeat too rare");
+            assert!(config.network.latency_max_us * 4 < min * 1_000, "seed {seed}: too slow a network");
+            assert!(config.disk.fsync_max_us * 4 <= min * 1_000, "seed {seed}: too slow a disk");
+            assert!((12 * min..=60 * min).contains(&config.faults_ms) || config.think_max_us > 1_000);
+            assert!(
+                config.faults.every_min_ms > 0 && config.faults.every_max_ms >= config.faults.every_min_ms
+            );
+        }
+    }
+}

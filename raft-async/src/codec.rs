@@ -118,13 +118,14 @@ pub(crate) trait Put {
     fn put_u64(&mut self, value: u64) {
         self.put(&value.to_le_bytes());
     }
+    fn put_words<const N: usize>(&mut self, words: [u64; N]) {
+        self.put(words.map(u64::to_le_bytes).as_flattened());
+    }
 
     fn put_op(&mut self, op: &Op) {
         let (tag, key, a, b) = op.words();
         self.put_u8(tag as u8);
-        self.put_u64(key.0);
-        self.put_u64(a);
-        self.put_u64(b);
+        self.put_words([key.0, a, b]);
     }
 
     fn put_entry(&mut self, entry: &Entry) {
@@ -133,9 +134,7 @@ pub(crate) trait Put {
             Command::Noop => self.put_u8(0),
             Command::Client { session, sequence, ack_below, op } => {
                 self.put_u8(1);
-                self.put_u64(session.0);
-                self.put_u64(sequence.0);
-                self.put_u64(ack_below.0);
+                self.put_words([session.0, sequence.0, ack_below.0]);
                 self.put_op(&op);
             }
         }

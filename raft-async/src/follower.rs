@@ -6,7 +6,7 @@
 //!                                       refusal with a hint      acknowledgement
 //!
 //! Appending does not wait for the disk: entries that arrive while it syncs go into its next sync together, and
-//! the acknowledgement leaves when that is done.
+//! the acknowledgement leaves when that is done: the log writer sends it ([`acknowledge_synced`]).
 //!
 //! Invariant: what is acknowledged was verified against the leader of *this* term and is durable.
 
@@ -28,7 +28,7 @@ use std::rc::Rc;
 
 /// What the leader of the current term has shown us, and what we told it.
 #[derive(Copy, Clone, Debug)]
-struct Standing {
+pub(crate) struct Standing {
     term: Term,
     leader: ServerId,
     /// Our log equals the leader's up to here; it need not be durable.
@@ -55,34 +55,26 @@ pub(crate) async fn follow(node: &Rc<Node>, inbox: &mut Inbox) -> Result<Role, H
     if node.planted().has(Mutant::TimerOutlivesRole) {
         planted::start_stray_timer(node);
     }
-    let mut standing = None;
-    let mut synced = node.log.synced.notified();
-    loop {
+    let outcome = loop {
         // The inbox first: after a pause, the heartbeats that waited in it are heard before the timer.
         let heard = select! {
             arrived = inbox.next() => match arrived {
-                Some((message, from)) => answer(node, &mut standing, message, from).await?,
-                None => Heard::Noise,
+                Some((message, from)) => answer(node, message, from).await,
+                None => Ok(Heard::Noise),
             },
-            () = &mut synced => {
-                synced = node.log.synced.notified();
-                acknowledge_synced(node, &mut standing);
-                Heard::Noise
-            },
-            () = patience.ran_out() => return Ok(Role::Candidate),
+            () = patience.ran_out() => break Ok(Role::Candidate),
         };
-        if heard == Heard::Authority {
-            patience.renew();
+        match heard {
+            Ok(Heard::Authority) => patience.renew(),
+            Ok(Heard::Noise) => {}
+            Err(halt) => break Err(halt),
         }
-    }
+    };
+    node.standing.set(None);
+    outcome
 }
 
-async fn answer(
-    node: &Rc<Node>,
-    standing: &mut Option<Standing>,
-    message: Message<'_>,
-    from: SocketAddr,
-) -> Result<Heard, Halt> {
+async fn answer(node: &Rc<Node>, message: Message<'_>, from: SocketAddr) -> Result<Heard, Halt> {
     match message {
         Message::VoteRequest(ask) => {
             let granted = answer_vote(node, ask).await?;
@@ -90,7 +82,7 @@ async fn answer(
         }
         Message::Append(append) => {
             adopt(node, append.term).await?;
-            return Ok(receive_append(node, standing, append));
+            return Ok(receive_append(node, append));
         }
         Message::VoteReply(reply) => adopt(node, reply.term).await?,
         Message::AppendReply(reply) => adopt(node, reply.term).await?,
@@ -109,27 +101,26 @@ async fn adopt(node: &Node, term: Term) -> Result<(), Halt> {
 }
 
 /// AppendEntries, receiver implementation (Figure 2). The request's term is at most ours by now.
-fn receive_append(node: &Node, standing: &mut Option<Standing>, append: AppendRequest<'_>) -> Heard {
+fn receive_append(node: &Node, append: AppendRequest<'_>) -> Heard {
     if append.term < node.term() {
         refuse_old_leader(node, &append);
         return Heard::Noise;
     }
     node.leader.set(Some(append.leader));
-    let standing = match standing {
-        Some(known) if known.term == append.term => known,
-        _ => standing.insert(Standing {
-            term: append.term,
-            leader: append.leader,
-            verified: Index::ZERO,
-            acknowledged: Index::ZERO,
-            round: 0,
-        }),
+    let first_sight = Standing {
+        term: append.term,
+        leader: append.leader,
+        verified: Index::ZERO,
+        acknowledged: Index::ZERO,
+        round: 0,
     };
+    let mut standing = node.standing.get().filter(|known| known.term == append.term).unwrap_or(first_sight);
     standing.round = standing.round.max(append.round);
 
     if !rules::holds_previous(&node.log.entries(), append.prev, node.planted()) {
         let hint = rules::conflict_hint(&node.log.entries(), append.prev.index);
-        reply(node, standing, AppendOutcome::Conflict { refused: append.prev.index, hint });
+        reply(node, &standing, AppendOutcome::Conflict { refused: append.prev.index, hint });
+        node.standing.set(Some(standing));
         return Heard::Authority;
     }
     node.log.reconcile(append.prev.index, append.entries, node.term());
@@ -149,20 +140,23 @@ fn receive_append(node: &Node, standing: &mut Option<Standing>, append: AppendRe
     let heartbeat = append.entries.is_empty();
     let vouched = rules::vouched(standing.verified, node.log.durable(), heartbeat, node.planted());
     if heartbeat || vouched >= verified {
-        acknowledge(node, standing, vouched);
+        acknowledge(node, &mut standing, vouched);
     }
+    node.standing.set(Some(standing));
     Heard::Authority
 }
 
-/// The disk has caught up with something: tell the leader, if it is still the one that sent it.
-fn acknowledge_synced(node: &Node, standing: &mut Option<Standing>) {
-    let still_current =
-        |known: &&mut Standing| known.term == node.term() || node.planted().has(Mutant::ReplyRelabelled);
-    let Some(standing) = standing.as_mut().filter(still_current) else { return };
+/// The disk has caught up with something: tell the leader, if it is still the one that sent it. False where nobody
+/// is followed.
+pub(crate) fn acknowledge_synced(node: &Node) -> bool {
+    let Some(mut standing) = node.standing.get() else { return false };
+    let still_current = standing.term == node.term() || node.planted().has(Mutant::ReplyRelabelled);
     let vouched = rules::vouched(standing.verified, node.log.durable(), false, node.planted());
-    if vouched > standing.acknowledged {
-        acknowledge(node, standing, vouched);
+    if still_current && vouched > standing.acknowledged {
+        acknowledge(node, &mut standing, vouched);
+        node.standing.set(Some(standing));
     }
+    true
 }
 
 fn acknowledge(node: &Node, standing: &mut Standing, vouched: Index) {

@@ -14,6 +14,7 @@
 use crate::entries::Entries;
 use crate::halt::Halt;
 use crate::mutant::{Mutant, Planted};
+use crate::node::Node;
 use crate::rules::{self, Reconciliation};
 use crate::storage::Segments;
 use crate::trace::{EntryAppended, LogTruncated};
@@ -34,7 +35,7 @@ pub(crate) struct Log {
     shortest: Cell<Index>,
     /// There is something to write or to cut.
     work: Notify,
-    /// The log is durable further than before.
+    /// Tells a leader that the log is durable further than before.
     pub(crate) synced: Notify,
 }
 
@@ -115,18 +116,21 @@ impl Log {
         self.work.notify_one();
     }
 
-    /// The writer has made everything durable up to `last`; what was cut meanwhile does not count.
-    fn synced_up_to(&self, last: Index) {
+    /// The writer has made everything durable up to `last`; what was cut meanwhile does not count. False when that
+    /// is nothing new.
+    fn synced_up_to(&self, last: Index) -> bool {
         let durable = last.min(self.shortest.get());
-        if durable > self.durable.get() {
+        let is_news = durable > self.durable.get();
+        if is_news {
             self.durable.set(durable);
-            self.synced.notify_one();
         }
+        is_news
     }
 }
 
 /// The log writer: brings the files after the log in memory, for ever.
-pub(crate) async fn write(log: &Log, mut files: Segments) -> Result<Infallible, Halt> {
+pub(crate) async fn write(node: &Node, mut files: Segments) -> Result<Infallible, Halt> {
+    let log = &node.log;
     loop {
         let keep = log.shortest.replace(Index(u64::MAX));
         if keep < files.last() {
@@ -140,6 +144,8 @@ pub(crate) async fn write(log: &Log, mut files: Segments) -> Result<Infallible, 
         }
         files.encode_batch(&log.entries());
         files.write().await?;
-        log.synced_up_to(files.last());
+        if log.synced_up_to(files.last()) {
+            node.log_synced();
+        }
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::applier::{self, Answers};
 use crate::config::Config;
+use crate::follower::{self, Standing};
 use crate::halt::Halt;
 use crate::hard_state::HardState;
 use crate::log::Log;
@@ -45,6 +46,8 @@ pub(crate) struct Node {
     /// Tells an applier that has its own pace that the commit index moves. Keeps a permit, for one that is busy just
     /// then.
     pub(crate) committed: Notify,
+    /// Of a follower that has heard of a leader: how it stands with it.
+    pub(crate) standing: Cell<Option<Standing>>,
     /// Who leads the current term, if known.
     pub(crate) leader: Cell<Option<ServerId>>,
     pub(crate) machine: RefCell<Box<dyn StateMachine>>,
@@ -70,6 +73,7 @@ impl Node {
             others,
             commit: Cell::new(Index::ZERO),
             committed: Notify::new(),
+            standing: Cell::new(None),
             leader: Cell::new(None),
             machine: RefCell::new(machine),
             answers: Answers::default(),
@@ -127,6 +131,13 @@ impl Node {
         let entry_term = self.log.entries().term_at(to).unwrap_or_default();
         self.world.emit(CommitAdvanced { index: to.0, term: self.term().0, entry_term: entry_term.0 });
         applier::follow_commit(self);
+    }
+
+    /// The log is durable further than before.
+    pub(crate) fn log_synced(&self) {
+        if !follower::acknowledge_synced(self) {
+            self.log.synced.notify_one();
+        }
     }
 
     /// Says which role the server takes.

@@ -64,7 +64,7 @@ async fn serve(config: Config, machine: Box<dyn StateMachine>, world: &Handle) -
 
     let mut writer = {
         let node = node.clone();
-        AbortOnDrop(task("log writer").spawn(async move { log::write(&node.log, segments).await }))
+        AbortOnDrop(task("log writer").spawn(async move { log::write(&node, segments).await }))
     };
     let mut applier = {
         let node = node.clone();

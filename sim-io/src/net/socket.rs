@@ -56,6 +56,19 @@ impl Waiting {
         }
     }
 
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        // `others` are only there beside a first.
+        self.first.is_none()
+    }
+
+    /// Takes all who wait out, to be woken outside borrows.
+    #[inline]
+    pub(super) fn move_to(&mut self, woken: &mut Vec<Waker>) {
+        woken.extend(self.first.take());
+        woken.append(&mut self.others);
+    }
+
     /// Takes all who wait out, to be woken outside borrows.
     #[inline]
     pub(super) fn take(&mut self) -> Woken {

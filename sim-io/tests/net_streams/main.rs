@@ -23,23 +23,23 @@ use sim_runtime::time::{Instant, sleep};
 use sim_runtime::verdict::RunReport;
 use sim_runtime::{Handle, NodeId, Options, World};
 
-pub const PORT: u16 = 80;
-pub const SERVER: NodeId = NodeId(1);
+pub(crate) const PORT: u16 = 80;
+pub(crate) const SERVER: NodeId = NodeId(1);
 
-pub fn ms(ms: u64) -> Duration {
+pub(crate) fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-pub fn secs(secs: u64) -> Duration {
+pub(crate) fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
 /// What a node has accepted and nobody has taken.
 #[derive(Clone, Default)]
-pub struct Accepted(Rc<RefCell<VecDeque<TcpStream>>>);
+pub(crate) struct Accepted(Rc<RefCell<VecDeque<TcpStream>>>);
 
 impl Accepted {
-    pub async fn next(&self) -> TcpStream {
+    pub(crate) async fn next(&self) -> TcpStream {
         loop {
             if let Some(stream) = self.0.borrow_mut().pop_front() {
                 return stream;
@@ -51,32 +51,33 @@ impl Accepted {
 
 /// What a scene may touch.
 #[derive(Clone)]
-pub struct Stage {
-    pub handle: Handle,
-    pub net: Rc<Net>,
+pub(crate) struct Stage {
+    pub(crate) handle: Handle,
+    pub(crate) net: Rc<Net>,
     accepted: Accepted,
 }
 
 impl Stage {
     /// A connection from the host to the server: the client's end and the server's.
-    pub async fn pair(&self) -> (TcpStream, TcpStream) {
+    pub(crate) async fn pair(&self) -> (TcpStream, TcpStream) {
         let client = dial().await.expect("the server listens");
         (client, self.accepted.next().await)
     }
 
     /// Cuts both directions between host and server.
-    pub fn part(&self) {
+    pub(crate) fn part(&self) {
         self.net.cut(NodeId::HOST, SERVER);
         self.net.cut(SERVER, NodeId::HOST);
     }
 }
 
 /// Plays `scene` in a world with one server that listens and accepts; what happened.
-pub fn play<F: Future<Output = ()> + 'static>(
+pub(crate) fn play<F: Future<Output = ()> + 'static>(
     config: NetConfig,
     scene: impl FnOnce(Stage) -> F,
 ) -> RunReport {
-    let options = Options { hold_per_million: 0, long_hold_per_million: 0, ..Options::default() };
+    let limit_ns = secs(7 * 86_400).as_nanos() as u64;
+    let options = Options { hold_per_million: 0, long_hold_per_million: 0, limit_ns, ..Options::default() };
     let mut world = World::new(1, options);
     let handle = world.handle();
     let net = handle.device::<Net>();
@@ -102,51 +103,51 @@ pub fn play<F: Future<Output = ()> + 'static>(
 }
 
 /// [`play`] over links that take 1 to 3 ms and do nothing else.
-pub fn play_calm<F: Future<Output = ()> + 'static>(scene: impl FnOnce(Stage) -> F) -> RunReport {
+pub(crate) fn play_calm<F: Future<Output = ()> + 'static>(scene: impl FnOnce(Stage) -> F) -> RunReport {
     play(NetConfig::calm(), scene)
 }
 
-pub async fn listen(port: u16) -> TcpListener {
+pub(crate) async fn listen(port: u16) -> TcpListener {
     TcpListener::bind(addr_of(sim_runtime::node::id(), port)).await.expect("the port is free")
 }
 
-pub async fn dial() -> io::Result<TcpStream> {
+pub(crate) async fn dial() -> io::Result<TcpStream> {
     TcpStream::connect(addr_of(SERVER, PORT)).await
 }
 
 /// `count` bytes that tell their place.
-pub fn pattern(count: usize) -> Vec<u8> {
+pub(crate) fn pattern(count: usize) -> Vec<u8> {
     (0..count as u64).map(|at| (at ^ at >> 8 ^ at >> 16) as u8).collect()
 }
 
-pub async fn write(stream: &mut TcpStream, bytes: &[u8]) {
+pub(crate) async fn write(stream: &mut TcpStream, bytes: &[u8]) {
     stream.write_all(bytes).await.expect("the stream is open");
 }
 
-pub async fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
+pub(crate) async fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
     let mut bytes = vec![0; count];
     stream.read_exact(&mut bytes).await.expect("so many bytes come");
     bytes
 }
 
 /// All until the end of the stream.
-pub async fn read_out(stream: &mut TcpStream) -> Vec<u8> {
+pub(crate) async fn read_out(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.expect("the stream comes to its end");
     bytes
 }
 
 /// What one read says: how many bytes, or which error.
-pub async fn read_once(stream: &mut TcpStream) -> Result<usize, ErrorKind> {
+pub(crate) async fn read_once(stream: &mut TcpStream) -> Result<usize, ErrorKind> {
     stream.read(&mut [0; 100]).await.map_err(|error| error.kind())
 }
 
-pub async fn write_once(stream: &mut TcpStream) -> Result<usize, ErrorKind> {
+pub(crate) async fn write_once(stream: &mut TcpStream) -> Result<usize, ErrorKind> {
     stream.write(b"x").await.map_err(|error| error.kind())
 }
 
 /// What comes of `future`, and how long it took.
-pub async fn timed<T>(future: impl Future<Output = T>) -> (T, Duration) {
+pub(crate) async fn timed<T>(future: impl Future<Output = T>) -> (T, Duration) {
     let begin = Instant::now();
     let value = future.await;
     (value, begin.elapsed())

@@ -14,7 +14,7 @@ use sim_runtime::{NodeId, Options, World, node, spawn};
 use crate::{PORT, ms};
 
 const NODES: u16 = 4;
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 60;
 
 /// The byte at a place of the stream that `tag` names.
 fn byte(tag: u64, at: u64) -> u8 {
@@ -74,7 +74,7 @@ async fn chat(tally: Rc<Tally>) {
     }));
     loop {
         let to = NodeId(1 + dice.below(u64::from(NODES)) as u16);
-        let (tag, len) = (dice.below(u64::MAX), dice.below(60_000));
+        let (tag, len) = (dice.below(u64::MAX), dice.below(20_000));
         let chunk = dice.range(1, 9_000) as usize;
         let write = async move {
             let mut stream = TcpStream::connect_timeout(addr_of(to, PORT), ms(3_000)).await?;
@@ -88,7 +88,7 @@ async fn chat(tally: Rc<Tally>) {
         };
         // Some are waited for, so that streams overlap and some are dropped under way.
         let _ = timeout(ms(dice.range(1, 3_000)), write).await;
-        sleep(ms(dice.below(50))).await;
+        sleep(ms(dice.below(200))).await;
     }
 }
 
@@ -126,7 +126,7 @@ async fn torment(handle: sim_runtime::Handle, seed: u64) {
             handle.boot(id);
         }
     }
-    sleep(Duration::from_secs(20)).await;
+    sleep(Duration::from_secs(5)).await;
 }
 
 fn run(seed: u64) -> (Rc<Tally>, sim_runtime::verdict::RunReport) {
@@ -168,10 +168,10 @@ fn many_streams_under_random_faults_are_exact() {
         bytes += tally.bytes.get();
         reached.merge(&report.coverage);
     }
-    assert!(whole > 20 * SEEDS && broken > SEEDS, "{whole} whole, {broken} broken, {bytes} bytes");
-    let never: Vec<_> = reached.iter().filter(|(_, count)| *count == 0).map(|(name, _)| name).collect();
-    let expected: [&str; 0] = [];
-    assert_eq!(never, expected, "{reached:?}");
+    assert!(whole > 10 * SEEDS && broken > SEEDS, "{whole} whole, {broken} broken, {bytes} bytes");
+    let of_streams = reached.iter().filter(|(name, _)| !name.starts_with("datagrams"));
+    let never: Vec<_> = of_streams.filter(|(_, count)| *count == 0).map(|(name, _)| name).collect();
+    assert!(never.is_empty(), "{never:?} never happened");
 }
 
 // No counterpart: a run is a function of its timeline.

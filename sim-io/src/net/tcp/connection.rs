@@ -222,7 +222,7 @@ impl Connection {
     pub(super) fn vanish(&mut self, side: usize, out: &mut Outside<'_>) {
         self.ends[side].held = false;
         match self.ends[side].phase {
-            Phase::Gone => return,
+            Phase::Gone => {}
             Phase::Done => self.ends[side].phase = Phase::Gone,
             Phase::SynSent | Phase::SynReceived | Phase::Open => {
                 self.finish(side, Ended::PowerLost, None, out);
@@ -289,7 +289,7 @@ impl Connection {
         // A peer that has something to say will say it again until it finds out, should it not be told.
         let outbound = &self.lanes[1 - side];
         if how != Ended::Closed && outbound.acked < outbound.end() {
-            self.arm_retry(1 - side, out);
+            self.arm_retry(1 - side, out.world.now_ns(), out);
         }
     }
 

@@ -170,7 +170,7 @@ impl Tcp {
                 let window_bytes = out.wires.config.tcp.receive_buffer_bytes as u64;
                 // Linux too is silent about small amounts of new room.
                 if lane.read + window_bytes >= lane.announced_end + (window_bytes / 4).max(1) {
-                    connection.acknowledge(1 - side, out);
+                    connection.acknowledge(1 - side, world.now_ns(), out);
                 }
                 return Poll::Ready(Ok(count));
             }

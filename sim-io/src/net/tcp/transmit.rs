@@ -58,7 +58,6 @@ impl Connection {
         let (len, hash) = lane.hash(begin, end);
         let mut sent =
             FlightSent { connection: self.id, to: way.1, len, payload: hash, begin, arrives_ns: 0 };
-        out.counts.flights += 1;
         if lane.hole {
             // It would wait at the receiver for what is missing; it is sent again with that.
             return out.world.emit_for(self.ends[side].owner, sent);
@@ -76,19 +75,28 @@ impl Connection {
                     last.hash = mix(last.hash, hash);
                     return;
                 }
+                out.counts.flights += 1;
                 lane.air.push_back(Flight { begin, end, sent_ns: now_ns, arrives_ns, hash });
                 out.world.at(arrives_ns, Tcp::ID, token);
             }
             Err(why) => {
+                out.counts.flights += 1;
                 out.world.emit_for(self.ends[side].owner, sent);
-                self.lose(side, begin, end, why, out);
+                self.lose(side, (begin, end), now_ns, why, out);
             }
         }
     }
 
     /// Places of the lane of `side` did not arrive. Its kernel will notice, if it still has one.
     #[cold]
-    fn lose(&mut self, side: usize, begin: u64, end: u64, why: Lost, out: &mut Outside<'_>) {
+    fn lose(
+        &mut self,
+        side: usize,
+        (begin, end): (u64, u64),
+        sent_ns: u64,
+        why: Lost,
+        out: &mut Outside<'_>,
+    ) {
         self.note_lost(side, why, out);
         let lane = &mut self.lanes[side];
         // A probe that is lost leaves no hole.
@@ -96,20 +104,23 @@ impl Connection {
             lane.hole = true;
             out.counts.stalled += u64::from(why == Lost::Cut && lane.retries == 0);
         }
-        self.arm_retry(side, out);
+        self.arm_retry(side, sent_ns, out);
     }
 
-    /// Something of `side` will not be acknowledged: its patience runs.
+    /// What `side` sent at `since_ns` will not be acknowledged: its patience runs.
     #[cold]
-    pub(super) fn arm_retry(&mut self, side: usize, out: &mut Outside<'_>) {
+    pub(super) fn arm_retry(&mut self, side: usize, since_ns: u64, out: &mut Outside<'_>) {
         if self.ends[side].phase != Phase::Open || self.lanes[side].retry.is_some() {
             return;
         }
         let tcp = &out.wires.config.tcp;
-        let patience_ms = tcp.rto_min_ms.saturating_mul(1 << self.lanes[side].retries.min(30));
+        let lane = &self.lanes[side];
+        // An acknowledgement that is under way will end the back-off before this wait is over.
+        let retries = if lane.next_credit_ns().is_some() { 0 } else { lane.retries };
+        let patience_ms = tcp.rto_min_ms.saturating_mul(1 << retries.min(30));
         let patience_ns = patience_ms.min(tcp.rto_max_ms).max(1) * MS;
         let token = self.token(Event::Retry, side);
-        self.lanes[side].retry = Some(out.world.at(out.world.now_ns() + patience_ns, Tcp::ID, token));
+        self.lanes[side].retry = Some(out.world.at(since_ns + patience_ns, Tcp::ID, token));
     }
 
     /// The patience of `side` has ended.
@@ -140,7 +151,7 @@ impl Connection {
     pub(super) fn arrive(&mut self, side: usize, out: &mut Outside<'_>) {
         let flight = self.lanes[side].air.pop_front().expect("each flight has one timer");
         if let Some(why) = self.lost_on_arrival(side, out) {
-            return self.lose(side, flight.begin, flight.end, why, out);
+            return self.lose(side, (flight.begin, flight.end), flight.sent_ns, why, out);
         }
         let other = 1 - side;
         match self.ends[other].phase {
@@ -149,7 +160,7 @@ impl Connection {
             Phase::SynReceived | Phase::SynSent | Phase::Gone => {
                 self.send_reset(other, out);
                 // The reset may get lost.
-                return self.arm_retry(side, out);
+                return self.arm_retry(side, flight.sent_ns, out);
             }
         }
         let lane = &mut self.lanes[side];
@@ -172,13 +183,14 @@ impl Connection {
             let record = FlightDelivered { connection, from, len, payload: flight.hash, end: flight.end };
             out.world.emit_for(self.ends[other].owner, record);
         }
-        self.acknowledge(side, out);
+        self.acknowledge(side, flight.sent_ns, out);
         self.tidy(other, out);
     }
 
-    /// The receiver of the lane of `side` says how far it is and what there is room for.
+    /// The receiver of the lane of `side` says how far it is and what there is room for, because of what was
+    /// sent at `since_ns`.
     #[inline]
-    pub(super) fn acknowledge(&mut self, side: usize, out: &mut Outside<'_>) {
+    pub(super) fn acknowledge(&mut self, side: usize, since_ns: u64, out: &mut Outside<'_>) {
         if self.ends[side].phase != Phase::Open {
             return;
         }
@@ -193,7 +205,7 @@ impl Connection {
                 lane.credit(now_ns + after_ns, window_end);
                 self.await_credit(side, out);
             }
-            Err(_) => self.arm_retry(side, out),
+            Err(_) => self.arm_retry(side, since_ns, out),
         }
     }
 

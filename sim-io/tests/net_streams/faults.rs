@@ -53,6 +53,7 @@ fn a_healed_stream_goes_on_with_the_next_retransmission() {
         assert_eq!(read, Ok(1));
         assert!((ms(1_401)..=ms(1_403)).contains(&took), "{took:?}");
         // Afterwards patience is short again.
+        sleep(ms(10)).await;
         stage.part();
         write(&mut client, b"x").await;
         net.heal_all();

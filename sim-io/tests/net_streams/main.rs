@@ -58,10 +58,12 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// A connection from the host to the server: the client's end and the server's.
+    /// A connection from the host to the server: the client's end and the server's. Nothing is under way.
     pub(crate) async fn pair(&self) -> (TcpStream, TcpStream) {
         let client = dial().await.expect("the server listens");
-        (client, self.accepted.next().await)
+        let server = self.accepted.next().await;
+        sleep(ms(10)).await;
+        (client, server)
     }
 
     /// Cuts both directions between host and server.

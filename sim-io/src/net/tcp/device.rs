@@ -21,7 +21,7 @@ use slab::Slab;
 
 use super::connection::{CLIENT, Connection, End, Event, KILL_RESETS, Key, Outside, Phase, SERVER};
 use super::counters::Counters;
-use super::lane::{Lane, Whim};
+use super::lane::Lane;
 use super::ports::{Listener, ListenerKey, Listeners};
 use crate::net::device::{Net, gone};
 use crate::net::wires::SharedWires;
@@ -306,23 +306,6 @@ impl State {
     fn held(&mut self, key: Key) -> Option<&mut Connection> {
         let connection = self.connections.get_mut(key.slot as usize)?;
         (connection.serial == key.serial && connection.ends[usize::from(key.side)].held).then_some(connection)
-    }
-}
-
-impl Whim {
-    /// How much of `there` an operation gets now: nearly always all.
-    #[inline]
-    fn shorten(&mut self, world: &Handle, field: Field, key: u64, chance: u32, there: usize) -> usize {
-        if chance == 0 || there < 2 {
-            return there;
-        }
-        let now_ns = world.now_ns();
-        if now_ns >= self.known_until_ns {
-            self.known_until_ns = field.bucket_end_ns(now_ns);
-            let sample = world.sample(field, key);
-            self.sample = sample.chance(chance).then(|| sample.split(0));
-        }
-        self.sample.map_or(there, |sample| sample.range(1, there as u64) as usize)
     }
 }
 

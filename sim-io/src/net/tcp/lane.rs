@@ -19,7 +19,8 @@
 
 use std::collections::VecDeque;
 
-use sim_runtime::rng::{Sample, hash_bytes};
+use sim_runtime::Handle;
+use sim_runtime::rng::{Field, Sample, hash_bytes};
 use sim_runtime::timer::TimerKey;
 
 use super::stretch::Stretch;
@@ -32,21 +33,53 @@ pub(super) struct Flight {
     pub(super) sent_ns: u64,
     pub(super) arrives_ns: u64,
     pub(super) hash: u64,
+    /// What it says of the other direction.
+    pub(super) heard: Heard,
+}
+
+/// What a receiver says: up to where all has arrived, and up to where there is room.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Heard {
+    pub(super) acked: u64,
+    pub(super) window_end: u64,
 }
 
 /// An acknowledgement on its way back.
 #[derive(Debug)]
 struct Credit {
     arrives_ns: u64,
-    acked: u64,
-    window_end: u64,
+    heard: Heard,
 }
 
 /// Whether operations are cut short in the current bucket.
 #[derive(Debug, Default)]
 pub(super) struct Whim {
-    pub(super) known_until_ns: u64,
-    pub(super) sample: Option<Sample>,
+    known_until_ns: u64,
+    sample: Option<Sample>,
+}
+
+impl Whim {
+    /// How much of `there` an operation gets now: nearly always all.
+    #[inline]
+    pub(super) fn shorten(
+        &mut self,
+        world: &Handle,
+        field: Field,
+        key: u64,
+        chance: u32,
+        there: usize,
+    ) -> usize {
+        if chance == 0 || there < 2 {
+            return there;
+        }
+        let now_ns = world.now_ns();
+        if now_ns >= self.known_until_ns {
+            self.known_until_ns = field.bucket_end_ns(now_ns);
+            let sample = world.sample(field, key);
+            self.sample = sample.chance(chance).then(|| sample.split(0));
+        }
+        self.sample.map_or(there, |sample| sample.range(1, there as u64) as usize)
+    }
 }
 
 /// See the head of the file.
@@ -72,6 +105,8 @@ pub(super) struct Lane {
     pub(super) retry: Option<TimerKey>,
     /// How often in a row.
     pub(super) retries: u32,
+    /// More was acknowledged, and the sender has not acted on it.
+    pub(super) has_news: bool,
     /// A timer for the next credit is set.
     pub(super) credit_awaited: bool,
     /// The window keeps bytes back.
@@ -144,13 +179,19 @@ impl Lane {
         self.read += count as u64;
     }
 
+    /// What the receiver has to say now.
+    #[inline]
+    pub(super) fn say(&self, window_bytes: usize) -> Heard {
+        Heard { acked: self.delivered, window_end: self.read + window_bytes as u64 }
+    }
+
     /// An acknowledgement went off. One that arrives before earlier ones replaces them.
     #[inline]
-    pub(super) fn credit(&mut self, arrives_ns: u64, window_end: u64) {
+    pub(super) fn credit(&mut self, arrives_ns: u64, heard: Heard) {
         while self.credits.back().is_some_and(|credit| credit.arrives_ns >= arrives_ns) {
             self.credits.pop_back();
         }
-        self.credits.push_back(Credit { arrives_ns, acked: self.delivered, window_end });
+        self.credits.push_back(Credit { arrives_ns, heard });
     }
 
     /// When the next acknowledgement arrives.
@@ -164,11 +205,21 @@ impl Lane {
         while let Some(credit) = self.credits.front()
             && credit.arrives_ns <= now_ns
         {
-            // The other side lives: an answer, even one with nothing new in it, ends the back-off.
-            self.retries = 0;
-            self.acked = self.acked.max(credit.acked);
-            self.window_end = self.window_end.max(credit.window_end);
+            let heard = credit.heard;
             self.credits.pop_front();
+            self.hear(heard);
         }
+    }
+
+    /// The sender hears from the receiver. If more is acknowledged than before, or it was a probe that is
+    /// answered, that ends the back-off.
+    #[inline]
+    pub(super) fn hear(&mut self, heard: Heard) {
+        self.has_news |= heard.acked > self.acked;
+        if heard.acked > self.acked || self.acked == self.sent {
+            self.retries = 0;
+        }
+        self.acked = self.acked.max(heard.acked);
+        self.window_end = self.window_end.max(heard.window_end);
     }
 }

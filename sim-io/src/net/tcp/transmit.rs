@@ -54,6 +54,7 @@ impl Connection {
         let now_ns = out.world.now_ns();
         let way = self.way(side);
         let token = self.token(Event::Arrive, side);
+        let heard = self.lanes[1 - side].say(out.wires.config.tcp.receive_buffer_bytes);
         let lane = &mut self.lanes[side];
         let (len, hash) = lane.hash(begin, end);
         let mut sent =
@@ -73,10 +74,11 @@ impl Connection {
                 {
                     last.end = end;
                     last.hash = mix(last.hash, hash);
+                    last.heard = heard;
                     return;
                 }
                 out.counts.flights += 1;
-                lane.air.push_back(Flight { begin, end, sent_ns: now_ns, arrives_ns, hash });
+                lane.air.push_back(Flight { begin, end, sent_ns: now_ns, arrives_ns, hash, heard });
                 out.world.at(arrives_ns, Tcp::ID, token);
             }
             Err(why) => {
@@ -120,7 +122,10 @@ impl Connection {
         let patience_ms = tcp.rto_min_ms.saturating_mul(1 << retries.min(30));
         let patience_ns = patience_ms.min(tcp.rto_max_ms).max(1) * MS;
         let token = self.token(Event::Retry, side);
-        self.lanes[side].retry = Some(out.world.at(since_ns + patience_ns, Tcp::ID, token));
+        let lane = &mut self.lanes[side];
+        lane.retry = Some(out.world.at(since_ns + patience_ns, Tcp::ID, token));
+        lane.has_news = false;
+        self.await_credit(side, out);
     }
 
     /// The patience of `side` has ended.
@@ -163,6 +168,10 @@ impl Connection {
                 return self.arm_retry(side, flight.sent_ns, out);
             }
         }
+        self.lanes[other].hear(flight.heard);
+        if self.is_waiting(other) {
+            self.progress(other, out);
+        }
         let lane = &mut self.lanes[side];
         // Behind a hole it does not count: it is sent again with what fills the hole.
         if flight.begin <= lane.delivered && flight.end > lane.delivered {
@@ -196,26 +205,34 @@ impl Connection {
         }
         let way = self.way(1 - side);
         let lane = &mut self.lanes[side];
-        let window_end = lane.read + out.wires.config.tcp.receive_buffer_bytes as u64;
-        lane.announced_end = lane.announced_end.max(window_end);
+        let heard = lane.say(out.wires.config.tcp.receive_buffer_bytes);
+        lane.announced_end = lane.announced_end.max(heard.window_end);
         match out.wires.segment(out.world, way) {
             Ok(after_ns) => {
                 let now_ns = out.world.now_ns();
                 lane.settle(now_ns);
-                lane.credit(now_ns + after_ns, window_end);
+                lane.credit(now_ns + after_ns, heard);
                 self.await_credit(side, out);
             }
             Err(_) => self.arm_retry(side, since_ns, out),
         }
     }
 
-    /// Sets a timer for the next acknowledgement, if `side` can do something with it.
+    /// Whether `side` can do something with an acknowledgement.
+    #[inline]
+    fn is_waiting(&self, side: usize) -> bool {
+        let (end, lane) = (&self.ends[side], &self.lanes[side]);
+        lane.sent < lane.end()
+            || lane.retry.is_some()
+            || !end.write_waiting.is_empty()
+            || !end.held && lane.acked < lane.end()
+    }
+
+    /// Sets a timer for the next acknowledgement, if `side` waits for it.
     #[inline]
     pub(super) fn await_credit(&mut self, side: usize, out: &mut Outside<'_>) {
-        let (end, lane) = (&self.ends[side], &self.lanes[side]);
-        let is_blocked =
-            lane.sent < lane.end() || !end.write_waiting.is_empty() || !end.held && lane.acked < lane.end();
-        if !is_blocked || lane.credit_awaited {
+        let lane = &self.lanes[side];
+        if lane.credit_awaited || !self.is_waiting(side) {
             return;
         }
         if let Some(at_ns) = lane.next_credit_ns() {
@@ -235,6 +252,18 @@ impl Connection {
     fn progress(&mut self, side: usize, out: &mut Outside<'_>) {
         if self.ends[side].phase != Phase::Open {
             return;
+        }
+        // Patience with what is still missing begins anew (RFC 6298, 5.3).
+        let lane = &mut self.lanes[side];
+        if std::mem::take(&mut lane.has_news)
+            && let Some(timer) = lane.retry.take()
+        {
+            out.world.cancel(timer);
+            if lane.acked < lane.end() {
+                self.arm_retry(side, out.world.now_ns(), out);
+            } else {
+                lane.hole = false;
+            }
         }
         if self.lanes[side].room(out.wires.config.tcp.send_buffer_bytes) > 0 {
             self.ends[side].write_waiting.move_to(out.woken);

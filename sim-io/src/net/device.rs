@@ -20,10 +20,11 @@ use sim_runtime::rng::hash_bytes;
 use sim_runtime::trace::Down;
 use sim_runtime::{Handle, NodeId, Owner};
 
+use super::addr::addr_of;
 use super::config::NetConfig;
 use super::link::Fate;
 use super::packet::Packets;
-use super::socket::{OVERHEAD_BYTES, SocketKey, Sockets, Woken};
+use super::socket::{OVERHEAD_BYTES, Socket, SocketKey, Sockets, Woken};
 use super::wires::{SharedWires, Wires};
 use crate::records::{DatagramDelivered, DatagramLost, DatagramSent, Lost};
 
@@ -338,6 +339,26 @@ impl Device for Net {
         for (_, name, count) in switched.into_iter().filter(|(on, _, count)| *on || *count > 0) {
             into.add(name, count);
         }
+    }
+
+    /// A line a socket, as `netstat` has it: protocol, own address, what can be read, owner.
+    fn describe(&self, into: &mut String) {
+        const SHOWN: usize = 40;
+        let sockets = &self.state.borrow().sockets;
+        let line = |socket: &Socket| {
+            let (local, Owner { node, incarnation }) =
+                (addr_of(socket.owner.node, socket.port), socket.owner);
+            let (count, bytes) = (socket.queue.len(), socket.queued_bytes);
+            format!(
+                "udp {local}, {count} datagrams to read ({bytes} bytes with overhead), {node} ({incarnation})"
+            )
+        };
+        let mut lines: Vec<String> = sockets.iter().take(SHOWN).map(line).collect();
+        let more = sockets.iter().count().saturating_sub(SHOWN);
+        if more > 0 {
+            lines.push(format!("and {more} more sockets"));
+        }
+        into.push_str(&lines.join("\n"));
     }
 
     fn clear(&self) {

@@ -170,6 +170,12 @@ impl Sockets {
         bound.into_iter().map(|(_, slot)| self.sockets.remove(slot as usize)).collect()
     }
 
+    /// All sockets by node and port.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Socket> {
+        let bound = self.nodes.iter().flat_map(|ports| &ports.bound);
+        bound.map(|(_, slot)| &self.sockets[*slot as usize])
+    }
+
     /// Takes everything, for the end of a world.
     pub(super) fn clear(&mut self) -> Slab<Socket> {
         self.nodes.clear();

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use futures::{AsyncReadExt, AsyncWriteExt, FutureExt};
-use sim_io::net::{NetConfig, TcpConfig, TcpStream, addr_of};
+use sim_io::net::{NetConfig, TcpConfig, TcpStream, UdpSocket, addr_of};
 use sim_runtime::time::{sleep, timeout};
 use sim_runtime::verdict::Category;
 use sim_runtime::{NodeId, Options, World, spawn};
@@ -198,6 +198,7 @@ fn a_run_that_hangs_lists_its_sockets() {
     let mut world = World::new(1, Options::default());
     let handle = world.handle();
     let server = handle.add_node("server", || async {
+        let _datagrams = UdpSocket::bind(addr_of(SERVER, 7)).await.expect("the port is free");
         let listener = listen(PORT).await;
         let (mut stream, _) = listener.accept().await.expect("it lives");
         read_out(&mut stream).await;
@@ -213,6 +214,7 @@ fn a_run_that_hangs_lists_its_sockets() {
     let found = report.findings.first().expect("it hangs");
     assert_eq!(found.category, Category::Stuck);
     for line in [
+        "udp 10.0.0.1:7, 0 datagrams",
         "tcp LISTEN       10.0.0.1:80",
         "tcp ESTABLISHED  10.0.0.0:49152 -> 10.0.0.1:80",
         "reader waits",

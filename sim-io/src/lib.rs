@@ -2,7 +2,7 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`net`] | addresses, links and what happens to messages on them, datagram sockets |
+//! | [`net`] | addresses, links and what happens to messages on them, datagram sockets, byte streams |
 //! | [`fs`] | files and folders, and what a crash leaves of them |
 //! | [`records`] | the trace records of both |
 //! | [`nemesis`] | faults as data, plans from a seed, the task that drives them |

@@ -1,6 +1,6 @@
 //! What the devices say happened: the typed trace records of this crate, kinds 100 to 199.
 //!
-//! Invariants: devices speak the truth; a record of a datagram carries a hash of all its bytes, so that one
+//! Invariants: devices speak the truth; a record of a datagram or of a stream's flight carries a hash of all its bytes, so that one
 //! flipped byte changes the behaviour digest.
 
 use sim_runtime::NodeId;
@@ -32,7 +32,7 @@ macro_rules! words {
     };
 }
 
-/// Why a datagram did not arrive.
+/// Why a datagram, or a segment of a stream, did not arrive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Lost {
@@ -42,10 +42,22 @@ pub enum Lost {
     Cut = 1,
     /// The receiver was down, or nobody had bound the port.
     NoReceiver = 2,
-    /// The receiver's buffer was full.
+    /// The receiver's buffer (for a connection that begins: the listener's backlog) was full.
     BufferFull = 3,
     /// The receiver's machine was frozen, and so was all that its network card could hold.
     Frozen = 4,
+}
+
+impl Lost {
+    fn of(word: u32) -> Self {
+        match word {
+            0 => Self::Loss,
+            1 => Self::Cut,
+            2 => Self::NoReceiver,
+            3 => Self::BufferFull,
+            _ => Self::Frozen,
+        }
+    }
 }
 
 /// A datagram went on its way (or was lost at once, see [`DatagramLost`]).
@@ -123,14 +135,146 @@ impl Payload for DatagramLost {
     }
     #[inline]
     fn decode(aux: u32, w: &[u64; 5]) -> Self {
-        let why = match aux {
-            0 => Lost::Loss,
-            1 => Lost::Cut,
-            2 => Lost::NoReceiver,
-            3 => Lost::BufferFull,
-            _ => Lost::Frozen,
+        Self { to: NodeId(w[0] as u16), why: Lost::of(aux), id: w[1] }
+    }
+}
+
+/// Why a connection, or one side's share in it, ended.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Ended {
+    /// Nobody listened at the port.
+    Refused = 0,
+    /// The other side did not answer for too long.
+    TimedOut = 1,
+    /// The other side reset it.
+    Reset = 2,
+    /// This side reset it: data nobody will read, a killed process, an abort.
+    Aborted = 3,
+    /// Both directions came to their end.
+    Closed = 4,
+    /// The power of this side's machine failed: nobody was told.
+    PowerLost = 5,
+}
+
+words! {
+    /// A client began to connect (the record's node). `connection` names it in all records.
+    ConnectionStarted = 103 { /** Which. */ connection, /** To which node. */ to, /** Client's port << 16 | server's. */ ports }
+}
+words! {
+    /// A side considers the connection established.
+    ConnectionOpened = 104 { /** Which. */ connection, /** 0 for the client's side, 1 for the server's. */ side }
+}
+
+/// A connection ended for one side (the record's node).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ConnectionEnded {
+    /// Which.
+    pub connection: u64,
+    /// Why.
+    pub how: Ended,
+    /// 0 for the client's side, 1 for the server's.
+    pub side: u64,
+    /// Bytes that had arrived and were destroyed unread.
+    pub destroyed: u64,
+}
+
+impl Payload for ConnectionEnded {
+    const KIND: Kind = Kind(105);
+    fn encode(&self) -> (u32, [u64; 5]) {
+        (self.how as u32, [self.connection, self.side, self.destroyed, 0, 0])
+    }
+    fn decode(aux: u32, w: &[u64; 5]) -> Self {
+        let how = match aux {
+            0 => Ended::Refused,
+            1 => Ended::TimedOut,
+            2 => Ended::Reset,
+            3 => Ended::Aborted,
+            4 => Ended::Closed,
+            _ => Ended::PowerLost,
         };
-        Self { to: NodeId(w[0] as u16), why, id: w[1] }
+        Self { connection: w[0], how, side: w[1], destroyed: w[2] }
+    }
+}
+
+/// Bytes of a stream went on their way (or were lost at once, see [`FlightLost`]).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct FlightSent {
+    /// Of which connection.
+    pub connection: u64,
+    /// To which node.
+    pub to: NodeId,
+    /// Bytes.
+    pub len: u32,
+    /// Hash of the bytes.
+    pub payload: u64,
+    /// The place of the first byte in the stream, counted from 1.
+    pub begin: u64,
+    /// When it will arrive, in global virtual time; 0 when it is lost, or waits for one that is.
+    pub arrives_ns: u64,
+}
+
+impl Payload for FlightSent {
+    const KIND: Kind = Kind(106);
+    #[inline]
+    fn encode(&self) -> (u32, [u64; 5]) {
+        (self.len, [self.connection, u64::from(self.to.0), self.payload, self.begin, self.arrives_ns])
+    }
+    #[inline]
+    fn decode(aux: u32, w: &[u64; 5]) -> Self {
+        let to = NodeId(w[1] as u16);
+        Self { connection: w[0], to, len: aux, payload: w[2], begin: w[3], arrives_ns: w[4] }
+    }
+}
+
+/// Bytes of a stream arrived, in order (the record's node is the receiver). What several writes sent at one
+/// instant arrives as one flight, with a hash over their hashes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct FlightDelivered {
+    /// Of which connection.
+    pub connection: u64,
+    /// From which node.
+    pub from: NodeId,
+    /// Bytes that had not arrived before.
+    pub len: u32,
+    /// Hash of what was sent.
+    pub payload: u64,
+    /// The place in the stream up to which all has arrived.
+    pub end: u64,
+}
+
+impl Payload for FlightDelivered {
+    const KIND: Kind = Kind(107);
+    #[inline]
+    fn encode(&self) -> (u32, [u64; 5]) {
+        (self.len, [self.connection, u64::from(self.from.0), self.payload, self.end, 0])
+    }
+    #[inline]
+    fn decode(aux: u32, w: &[u64; 5]) -> Self {
+        Self { connection: w[0], from: NodeId(w[1] as u16), len: aux, payload: w[2], end: w[3] }
+    }
+}
+
+/// A segment of a connection was lost, and will be sent again as long as its sender lives (the record's node).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct FlightLost {
+    /// Of which connection.
+    pub connection: u64,
+    /// To which node it was sent.
+    pub to: NodeId,
+    /// Why.
+    pub why: Lost,
+    /// Its first place in the stream.
+    pub begin: u64,
+}
+
+impl Payload for FlightLost {
+    const KIND: Kind = Kind(108);
+    fn encode(&self) -> (u32, [u64; 5]) {
+        (self.why as u32, [self.connection, u64::from(self.to.0), self.begin, 0, 0])
+    }
+    fn decode(aux: u32, w: &[u64; 5]) -> Self {
+        Self { connection: w[0], to: NodeId(w[1] as u16), why: Lost::of(aux), begin: w[2] }
     }
 }
 

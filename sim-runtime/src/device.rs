@@ -16,7 +16,7 @@ use crate::node::NodeId;
 use crate::trace::Down;
 use crate::world::Handle;
 
-/// Which device: the index of its place in the world. 0 and 1 are sim-io's network and disks.
+/// Which device: the index of its place in the world. 0 to 2 are sim-io's datagrams, disks and streams.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct DeviceId(pub u8);
 
@@ -86,6 +86,11 @@ pub trait Device: Any + Sized {
         let _ = into;
     }
 
+    /// Says what it holds, in lines, for the report of a run in which nothing moves; nothing if there is nothing.
+    fn describe(&self, into: &mut String) {
+        let _ = into;
+    }
+
     /// Lets go of everything that could hold a task or a handle; the world ends.
     fn clear(&self) {}
 }
@@ -97,6 +102,7 @@ pub(crate) trait AnyDevice {
     fn node_down(&self, world: &Handle, node: NodeId, how: Down, fault: u64);
     fn node_frozen(&self, world: &Handle, node: NodeId, frozen: bool);
     fn coverage(&self, into: &mut Coverage);
+    fn describe(&self, into: &mut String);
     fn clear(&self);
     fn as_any(self: Rc<Self>) -> Rc<dyn Any>;
 }
@@ -116,6 +122,9 @@ impl<D: Device> AnyDevice for D {
     }
     fn coverage(&self, into: &mut Coverage) {
         Device::coverage(self, into);
+    }
+    fn describe(&self, into: &mut String) {
+        Device::describe(self, into);
     }
     fn clear(&self) {
         Device::clear(self);

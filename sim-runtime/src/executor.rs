@@ -127,7 +127,15 @@ impl World {
 
     fn end_as_stuck(&self, property: &str) {
         let core = &self.handle.core;
-        self.handle.fail(Category::Stuck, property, "", waiting_list(core));
+        let mut evidence = waiting_list(core);
+        for device in self.handle.devices() {
+            let mut held = String::new();
+            device.describe(&mut held);
+            if !held.is_empty() {
+                evidence = format!("{evidence}\n{held}");
+            }
+        }
+        self.handle.fail(Category::Stuck, property, "", evidence);
         core.ended.set(true);
     }
 

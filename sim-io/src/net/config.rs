@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::tcp::TcpConfig;
+
 /// What links do to messages. Chances are per link and time bucket, not per message: a bucket of 2 ms that is
 /// lossy loses all that is sent in it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -27,8 +29,11 @@ pub struct NetConfig {
     pub slow_per_million: u32,
     /// What latency is multiplied by on a slow link.
     pub slow_factor: u64,
-    /// What a socket holds before it drops; every datagram counts as its bytes plus 256.
+    /// What a datagram socket holds before it drops; every datagram counts as its bytes plus 256.
     pub receive_buffer_bytes: usize,
+    /// Byte streams. Timelines that were written before there were any have none.
+    #[serde(default)]
+    pub tcp: TcpConfig,
 }
 
 /// What a fault does to a link while it lasts, on top of the configuration. Where several do, the worst counts.
@@ -66,6 +71,7 @@ impl NetConfig {
             slow_per_million: 0,
             slow_factor: 10,
             receive_buffer_bytes: 212_992,
+            tcp: TcpConfig::calm(),
         }
     }
 }
@@ -80,6 +86,7 @@ impl Default for NetConfig {
             duplicate_per_million: 5_000,
             reorder_per_million: 10_000,
             slow_per_million: 2_000,
+            tcp: TcpConfig::rough(),
             ..Self::calm()
         }
     }

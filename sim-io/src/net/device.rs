@@ -22,22 +22,23 @@ use sim_runtime::rng::hash_bytes;
 use sim_runtime::trace::Down;
 use sim_runtime::{Handle, NodeId, Owner};
 
+use super::addr::addr_of;
 use super::config::{Burst, NetConfig};
-use super::link::{Fate, Links, Struck};
+use super::link::{Fate, Struck};
 use super::packet::Packets;
-use super::socket::{OVERHEAD_BYTES, SocketKey, Sockets, Woken};
+use super::socket::{OVERHEAD_BYTES, Socket, SocketKey, Sockets, Woken};
+use super::wires::{SharedWires, Wires};
 use crate::records::{DatagramDelivered, DatagramLost, DatagramSent, Lost};
 
 /// The network of a world: `handle.device::<Net>()`.
 #[derive(Debug)]
 pub struct Net {
     state: RefCell<State>,
+    wires: SharedWires,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    config: NetConfig,
-    links: Links,
     packets: Packets,
     sockets: Sockets,
     /// Machines that stand still, and what waits in the rings of their network cards.
@@ -60,7 +61,6 @@ struct Counts {
     node_down: u64,
     port_unbound: u64,
     buffer_full: u64,
-    cuts: u64,
     slowed: u64,
     burst_lost: u64,
     burst_duplicated: u64,
@@ -90,14 +90,14 @@ pub(super) type Received<T> = (T, NodeId, u16);
 impl Net {
     /// Sets how harsh the links are from now on.
     pub fn configure(&self, config: NetConfig) {
-        let state = &mut *self.state.borrow_mut();
-        state.config = config;
-        state.links.forget_conditions();
+        let wires = &mut *self.wires.borrow_mut();
+        wires.config = config;
+        wires.links.forget_conditions();
     }
 
     /// How harsh the links are.
     pub fn config(&self) -> NetConfig {
-        self.state.borrow().config
+        self.wires.borrow().config
     }
 
     /// Cuts the link from `from` to `to`, in this direction. Cuts count: the link is open again when each has
@@ -106,9 +106,9 @@ impl Net {
     /// # Panics
     /// If `from` is `to`.
     pub fn cut(&self, from: NodeId, to: NodeId) {
-        let state = &mut *self.state.borrow_mut();
-        state.links.cut(from, to);
-        state.counts.cuts += 1;
+        let wires = &mut *self.wires.borrow_mut();
+        wires.links.cut(from, to);
+        wires.cuts_made += 1;
     }
 
     /// Takes one cut back.
@@ -116,12 +116,12 @@ impl Net {
     /// # Panics
     /// If the link is not cut.
     pub fn heal(&self, from: NodeId, to: NodeId) {
-        self.state.borrow_mut().links.heal(from, to);
+        self.wires.borrow_mut().links.heal(from, to);
     }
 
     /// Takes all cuts back, also those of faults that are under way.
     pub fn heal_all(&self) {
-        self.state.borrow_mut().links.heal_all();
+        self.wires.borrow_mut().links.heal_all();
     }
 
     /// From now on until [`Net::calm`], `fault` does this to the link from `from` to `to`, in this direction.
@@ -129,17 +129,22 @@ impl Net {
     /// # Panics
     /// If `from` is `to`.
     pub fn burst(&self, fault: u64, from: NodeId, to: NodeId, burst: Burst) {
-        self.state.borrow_mut().links.burst(fault, from, to, burst);
+        self.wires.borrow_mut().links.burst(fault, from, to, burst);
     }
 
     /// Ends all bursts of `fault`.
     pub fn calm(&self, fault: u64) {
-        self.state.borrow_mut().links.calm(fault);
+        self.wires.borrow_mut().links.calm(fault);
     }
 
     /// Whether messages from `from` to `to` are cut off now.
     pub fn is_cut(&self, from: NodeId, to: NodeId) -> bool {
-        self.state.borrow().links.is_cut(from, to)
+        self.wires.borrow().links.is_cut(from, to)
+    }
+
+    /// What streams share with datagrams.
+    pub(super) fn wires(&self) -> SharedWires {
+        self.wires.clone()
     }
 
     pub(super) fn bind(&self, owner: Owner, port: u16) -> io::Result<(SocketKey, u16)> {
@@ -164,15 +169,16 @@ impl Net {
     #[inline]
     pub(super) fn send(&self, world: &Handle, letter: &Letter<'_>) {
         let state = &mut *self.state.borrow_mut();
+        let Wires { config, links, .. } = &mut *self.wires.borrow_mut();
         let Letter { from, from_port, to, to_port, bytes } = *letter;
         let now_ns = world.now_ns();
         let id = state.counts.sent;
         state.counts.sent += 1;
         let payload_hash = hash_bytes(0, bytes);
-        let place = state.links.place(from.node, to);
-        let is_cut = state.links.is_cut(from.node, to);
-        let link = state.links.link(place);
-        let fate = link.fate(world, &state.config, now_ns);
+        let place = links.place(from.node, to);
+        let is_cut = links.is_cut(from.node, to);
+        let link = links.link(place);
+        let fate = link.fate(world, config, now_ns);
         if link.struck != Struck::default() && !is_cut {
             state.counts.strike(link.struck, fate == Fate::Lost);
         }
@@ -290,10 +296,10 @@ impl Counts {
 impl State {
     /// A datagram has come to the end of its way. Returns who is to be woken.
     #[inline]
-    fn arrive(&mut self, world: &Handle, slot: u32) -> Woken {
+    fn arrive(&mut self, world: &Handle, wires: &mut Wires, slot: u32) -> Woken {
         let packet = self.packets.get(slot);
         let (from, to) = (packet.from, packet.to);
-        if self.links.is_cut(from.node, to) {
+        if wires.links.is_cut(from.node, to) {
             self.lose(world, slot, Lost::Cut);
             return Woken::default();
         }
@@ -308,15 +314,15 @@ impl State {
             }
             return Woken::default();
         }
-        self.deliver(world, slot)
+        self.deliver(world, wires, slot)
     }
 
     /// The machine takes a datagram. Returns who is to be woken.
     #[inline]
-    fn deliver(&mut self, world: &Handle, slot: u32) -> Woken {
+    fn deliver(&mut self, world: &Handle, wires: &mut Wires, slot: u32) -> Woken {
         let packet = self.packets.get(slot);
         let len = packet.bytes.len();
-        let full = |queued_bytes| queued_bytes + len + OVERHEAD_BYTES > self.config.receive_buffer_bytes;
+        let full = |queued_bytes| queued_bytes + len + OVERHEAD_BYTES > wires.config.receive_buffer_bytes;
         let why = match self.sockets.at(packet.to, packet.to_port) {
             None => Lost::NoReceiver,
             Some(socket) if full(socket.queued_bytes) => Lost::BufferFull,
@@ -324,7 +330,7 @@ impl State {
                 socket.queue.push_back(slot);
                 socket.queued_bytes += len + OVERHEAD_BYTES;
                 let woken = socket.waiting.take();
-                let link = self.links.link(packet.link);
+                let link = wires.links.link(packet.link);
                 self.counts.delivered += 1;
                 self.counts.reordered += u64::from(packet.number < link.arrived && !packet.is_copy);
                 link.arrived = link.arrived.max(packet.number);
@@ -360,28 +366,36 @@ impl Device for Net {
     const ID: DeviceId = DeviceId(0);
 
     fn new(_world: &Handle) -> Self {
-        Self { state: RefCell::default() }
+        Self { state: RefCell::default(), wires: SharedWires::default() }
     }
 
     #[inline]
     fn fire(&self, world: &Handle, token: u64) {
-        let woken = self.state.borrow_mut().arrive(world, token as u32);
+        let woken = self.state.borrow_mut().arrive(world, &mut self.wires.borrow_mut(), token as u32);
         woken.wake();
     }
 
     fn node_frozen(&self, world: &Handle, node: NodeId, frozen: bool) {
         let woken: Vec<Woken> = {
             let state = &mut *self.state.borrow_mut();
+            let wires = &mut *self.wires.borrow_mut();
             if frozen {
                 state.frozen.push((node, VecDeque::new()));
             }
             let ring = if frozen { VecDeque::new() } else { state.take_ring(node) };
-            ring.into_iter().map(|slot| state.deliver(world, slot)).collect()
+            ring.into_iter().map(|slot| state.deliver(world, wires, slot)).collect()
         };
         woken.into_iter().for_each(Woken::wake);
     }
 
-    fn node_down(&self, world: &Handle, node: NodeId, _how: Down, _fault: u64) {
+    fn node_up(&self, _world: &Handle, node: NodeId) {
+        self.wires.borrow_mut().set_powered(node, true);
+    }
+
+    fn node_down(&self, world: &Handle, node: NodeId, how: Down, _fault: u64) {
+        if how == Down::PowerOff {
+            self.wires.borrow_mut().set_powered(node, false);
+        }
         let closed = {
             let state = &mut *self.state.borrow_mut();
             for slot in state.take_ring(node) {
@@ -398,7 +412,8 @@ impl Device for Net {
 
     fn coverage(&self, into: &mut Coverage) {
         let state = self.state.borrow();
-        let (config, counts) = (&state.config, &state.counts);
+        let (wires, counts) = (self.wires.borrow(), &state.counts);
+        let config = &wires.config;
         into.add("datagrams sent", counts.sent);
         into.add("datagrams delivered", counts.delivered);
         into.add("datagrams overtaken", counts.reordered);
@@ -410,7 +425,7 @@ impl Device for Net {
             (config.loss_per_million > 0, "datagrams lost", counts.lost),
             (config.duplicate_per_million > 0, "datagrams duplicated", counts.duplicated),
             (config.reorder_per_million > 0, "datagrams held up", counts.held_up),
-            (counts.cuts > 0, "datagrams cut off", counts.cut),
+            (wires.cuts_made > 0, "datagrams cut off", counts.cut),
             (false, SLOWED, counts.slowed),
             (false, BURST_LOST, counts.burst_lost),
             (false, BURST_DUPLICATED, counts.burst_duplicated),
@@ -420,6 +435,26 @@ impl Device for Net {
         for (_, name, count) in switched.into_iter().filter(|(on, _, count)| *on || *count > 0) {
             into.add(name, count);
         }
+    }
+
+    /// A line a socket, as `netstat` has it: protocol, own address, what can be read, owner.
+    fn describe(&self, into: &mut String) {
+        const SHOWN: usize = 40;
+        let sockets = &self.state.borrow().sockets;
+        let line = |socket: &Socket| {
+            let (local, Owner { node, incarnation }) =
+                (addr_of(socket.owner.node, socket.port), socket.owner);
+            let (count, bytes) = (socket.queue.len(), socket.queued_bytes);
+            format!(
+                "udp {local}, {count} datagrams to read ({bytes} bytes with overhead), {node} ({incarnation})"
+            )
+        };
+        let mut lines: Vec<String> = sockets.iter().take(SHOWN).map(line).collect();
+        let more = sockets.iter().count().saturating_sub(SHOWN);
+        if more > 0 {
+            lines.push(format!("and {more} more sockets"));
+        }
+        into.push_str(&lines.join("\n"));
     }
 
     fn clear(&self) {

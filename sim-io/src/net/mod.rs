@@ -1,4 +1,4 @@
-//! The network: addresses, links and what happens to messages on them, datagram sockets.
+//! The network: addresses, links and what happens to messages on them, datagram sockets, byte streams.
 //!
 //! Modules in the order in which a datagram passes through them:
 //!
@@ -8,9 +8,11 @@
 //! | [`addr`] | nodes as IP addresses |
 //! | [`udp`] | `UdpSocket`, what a program holds |
 //! | [`device`] | `Net`: sending, arriving, a node's ports, counters |
+//! | `wires` | what datagrams and streams share: links, configuration, which machines have power |
 //! | `link` | the fate of a message on a link, cuts |
 //! | `packet` | datagrams under way and in receive buffers |
 //! | `socket` | receive buffers and who waits at them |
+//! | [`tcp`] | byte streams over the same links: `TcpListener`, `TcpStream` |
 //!
 //! ```
 //! use sim_io::net::{UdpSocket, addr_of};
@@ -33,19 +35,24 @@
 //! assert_eq!(echoed.as_deref(), Some(&b"hello"[..]));
 //! ```
 //!
-//! Not here: byte streams; who cuts links (`nemesis`).
+//! Not here: who cuts links (`nemesis`).
 
 pub mod config;
 pub mod addr;
 pub mod udp;
 pub mod device;
+mod wires;
 mod link;
 mod packet;
 mod socket;
+pub mod tcp;
 
 pub use addr::{addr_of, ip_of, node_of};
 pub use config::{Burst, NetConfig};
 pub use device::Net;
 pub use link::{DUPLICATION, LATENCY, LOSS, REORDERING, SLOWNESS, link_key};
 pub use std::net::SocketAddr;
+pub use tcp::{
+    Incoming, OwnedReadHalf, OwnedWriteHalf, ReadHalf, Tcp, TcpConfig, TcpListener, TcpStream, WriteHalf,
+};
 pub use udp::{MAX_DATAGRAM_BYTES, UdpSocket};

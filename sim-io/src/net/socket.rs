@@ -56,6 +56,19 @@ impl Waiting {
         }
     }
 
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        // `others` are only there beside a first.
+        self.first.is_none()
+    }
+
+    /// Takes all who wait out, to be woken outside borrows.
+    #[inline]
+    pub(super) fn move_to(&mut self, woken: &mut Vec<Waker>) {
+        woken.extend(self.first.take());
+        woken.append(&mut self.others);
+    }
+
     /// Takes all who wait out, to be woken outside borrows.
     #[inline]
     pub(super) fn take(&mut self) -> Woken {
@@ -155,6 +168,12 @@ impl Sockets {
         let Some(ports) = self.nodes.get_mut(node.index()) else { return Vec::new() };
         let bound = std::mem::take(&mut ports.bound);
         bound.into_iter().map(|(_, slot)| self.sockets.remove(slot as usize)).collect()
+    }
+
+    /// All sockets by node and port.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Socket> {
+        let bound = self.nodes.iter().flat_map(|ports| &ports.bound);
+        bound.map(|(_, slot)| &self.sockets[*slot as usize])
     }
 
     /// Takes everything, for the end of a world.

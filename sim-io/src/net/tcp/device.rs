@@ -1,0 +1,387 @@
+//! `Tcp`: the device that carries byte streams.
+//!
+//!   handles ──key──► Connection ◄──token── timers
+//!                        │ acts on the links, ports and counters outside of it
+//!                        └──► who is to be woken, when no borrow is left
+//!
+//! Invariants: one call acts on one connection, but for a node that goes down; a connection that is over is
+//! forgotten in the call that ends it; nobody is woken, and nothing dropped, within a borrow.
+//! Not here: what connections do (`connection.rs`), links and cuts (`Net`, whose wires these are).
+
+use std::cell::RefCell;
+use std::io::{self, ErrorKind};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use sim_runtime::device::{Coverage, Device, DeviceId};
+use sim_runtime::rng::Field;
+use sim_runtime::trace::Down;
+use sim_runtime::{Handle, NodeId, Owner};
+use slab::Slab;
+
+use super::connection::{CLIENT, Connection, End, Event, KILL_RESETS, Key, Outside, Phase, SERVER};
+use super::counters::Counters;
+use super::lane::Lane;
+use super::ports::{Listener, ListenerKey, Listeners};
+use crate::net::device::{Net, gone};
+use crate::net::wires::SharedWires;
+use crate::records::ConnectionStarted;
+
+/// Whether reads return less than there is, by [`super::stream_key`].
+pub const PARTIAL_READ: Field = Field::new("tcp partial read");
+/// Whether writes take less than there is room for, by [`super::stream_key`].
+pub const PARTIAL_WRITE: Field = Field::new("tcp partial write");
+
+/// The streams of a world: `handle.device::<Tcp>()`.
+#[derive(Debug)]
+pub struct Tcp {
+    pub(super) state: RefCell<State>,
+    pub(super) wires: SharedWires,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) connections: Slab<Connection>,
+    pub(super) listeners: Listeners,
+    counts: Counters,
+    /// Emptied after each call; kept for its memory.
+    woken: Vec<Waker>,
+}
+
+/// An accepted connection: its key, the client, the client's port.
+pub(super) type Accepted = (Key, NodeId, u16);
+
+impl Tcp {
+    pub(super) fn bind(&self, owner: Owner, port: u16) -> io::Result<(ListenerKey, u16)> {
+        self.state.borrow_mut().listeners.bind(owner, port)
+    }
+
+    pub(super) fn close_listener(&self, world: &Handle, key: ListenerKey) {
+        let closed = self.state.borrow_mut().listeners.close(key);
+        if let Some(listener) = closed {
+            self.reset_unaccepted(world, key, listener);
+        }
+    }
+
+    /// Nobody will accept what waits at a listener: the clients are told.
+    fn reset_unaccepted(&self, world: &Handle, key: ListenerKey, listener: Listener) {
+        for queued in &listener.queue {
+            self.with(world, *queued, |connection, out| {
+                connection.ends[SERVER].held = false;
+                if connection.ends[SERVER].phase == Phase::Open {
+                    connection.abort(SERVER, out);
+                }
+            });
+        }
+        if listener.half_done > 0 {
+            self.for_each(world, |connection, out| {
+                if connection.ends[SERVER].listener == Some(key) {
+                    connection.abort(SERVER, out);
+                }
+            });
+        }
+        listener.wake();
+    }
+
+    pub(super) fn poll_accept(&self, key: ListenerKey, cx: &Context<'_>) -> Poll<io::Result<Accepted>> {
+        let state = &mut *self.state.borrow_mut();
+        let Some(listener) = state.listeners.get(key) else { return Poll::Ready(Err(gone())) };
+        let Some(key) = listener.queue.pop_front() else {
+            listener.waiting.add(cx.waker());
+            return Poll::Pending;
+        };
+        let client = &state.connections[key.slot as usize].ends[CLIENT];
+        Poll::Ready(Ok((key, client.owner.node, client.port)))
+    }
+
+    /// Begins to connect; returns the client's end and port.
+    pub(super) fn connect(
+        &self,
+        world: &Handle,
+        owner: Owner,
+        (to, port): (NodeId, u16),
+        patience: Option<Duration>,
+    ) -> io::Result<(Key, u16)> {
+        let (key, from_port) = {
+            let state = &mut *self.state.borrow_mut();
+            let tcp = self.wires.borrow().config.tcp;
+            let from_port = state.listeners.occupy(owner.node)?;
+            let patience = patience.unwrap_or(Duration::from_millis(tcp.connect_timeout_ms));
+            let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+            let entry = state.connections.vacant_entry();
+            let slot = u32::try_from(entry.key()).ok().filter(|slot| *slot < 1 << 24);
+            let id = state.counts.started;
+            let lane = |place| Lane::new(place, tcp.receive_buffer_bytes);
+            let nobody = Owner { node: to, incarnation: 0 };
+            let connection = Connection {
+                id,
+                slot: slot.expect("fewer than 2^24 connections at once"),
+                serial: id as u32,
+                ends: [End::new(owner, from_port, Phase::SynSent), End::new(nobody, port, Phase::Gone)],
+                lanes: [lane(0), lane(1)],
+                request_again: None,
+                requests: 0,
+                connect_until_ns: world.now_ns().saturating_add(patience_ns),
+            };
+            state.counts.started += 1;
+            (entry.insert(connection).key(CLIENT), from_port)
+        };
+        let ports = u64::from(from_port) << 16 | u64::from(port);
+        self.with(world, key, |connection, out| {
+            let started = ConnectionStarted { connection: connection.id, to: u64::from(to.0), ports };
+            world.emit_for(owner, started);
+            connection.request(out);
+        });
+        Ok((key, from_port))
+    }
+
+    pub(super) fn poll_connected(&self, key: Key, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        let state = &mut *self.state.borrow_mut();
+        let Some(connection) = state.held(key) else { return Poll::Ready(Err(gone())) };
+        let end = &mut connection.ends[usize::from(key.side)];
+        if end.phase == Phase::SynSent {
+            end.write_waiting.add(cx.waker());
+            return Poll::Pending;
+        }
+        Poll::Ready(end.error.take().map_or(Ok(()), |kind| Err(kind.into())))
+    }
+
+    /// Gives `take` the bytes that can be read, up to `limit`; it returns how many of them it consumes.
+    #[inline]
+    pub(super) fn poll_read(
+        &self,
+        world: &Handle,
+        key: Key,
+        waker: &Waker,
+        limit: usize,
+        take: impl FnOnce(&[u8]) -> usize,
+    ) -> Poll<io::Result<usize>> {
+        let side = usize::from(key.side);
+        let result = self.with(world, key, |connection, out| {
+            let field_key = connection.field_key(1 - side);
+            let lane = &mut connection.lanes[1 - side];
+            let there = lane.available().min(limit);
+            if there > 0 || limit == 0 {
+                let chance = out.wires.config.tcp.partial_read_per_million;
+                let count = lane.read_whim.shorten(world, PARTIAL_READ, field_key, chance, there);
+                out.counts.partial_reads += u64::from(count < there);
+                let taken = take(&lane.bytes.rest()[..count]);
+                lane.consume(taken);
+                let window_bytes = out.wires.config.tcp.receive_buffer_bytes as u64;
+                // Linux too is silent about small amounts of new room.
+                if lane.read + window_bytes >= lane.announced_end + (window_bytes / 4).max(1) {
+                    connection.acknowledge(1 - side, world.now_ns(), out);
+                }
+                return Poll::Ready(Ok(count));
+            }
+            let end = &mut connection.ends[side];
+            if let Some(kind) = end.error.take() {
+                return Poll::Ready(Err(kind.into()));
+            }
+            if lane.is_ended() || end.phase != Phase::Open {
+                return Poll::Ready(Ok(0));
+            }
+            end.read_waiting.add(waker);
+            Poll::Pending
+        });
+        result.unwrap_or_else(|| Poll::Ready(Err(gone())))
+    }
+
+    #[inline]
+    pub(super) fn poll_write(
+        &self,
+        world: &Handle,
+        key: Key,
+        waker: &Waker,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let side = usize::from(key.side);
+        let result = self.with(world, key, |connection, out| {
+            let field_key = connection.field_key(side);
+            let (end, lane) = (&mut connection.ends[side], &mut connection.lanes[side]);
+            if let Some(kind) = end.error.take() {
+                return Poll::Ready(Err(kind.into()));
+            }
+            if lane.fin || end.phase != Phase::Open {
+                return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
+            }
+            lane.settle(world.now_ns());
+            let fits = lane.room(out.wires.config.tcp.send_buffer_bytes.max(1)).min(bytes.len());
+            if fits == 0 && !bytes.is_empty() {
+                out.counts.writers_stalled += 1;
+                end.write_waiting.add(waker);
+                connection.await_credit(side, out);
+                return Poll::Pending;
+            }
+            let chance = out.wires.config.tcp.partial_write_per_million;
+            let count = lane.write_whim.shorten(world, PARTIAL_WRITE, field_key, chance, fits);
+            out.counts.partial_writes += u64::from(count < fits);
+            lane.bytes.append(&bytes[..count]);
+            lane.written += count as u64;
+            connection.push(side, out);
+            Poll::Ready(Ok(count))
+        });
+        result.unwrap_or_else(|| Poll::Ready(Err(gone())))
+    }
+
+    pub(super) fn shut_down_write(&self, world: &Handle, key: Key) -> io::Result<()> {
+        let side = usize::from(key.side);
+        let result = self.with(world, key, |connection, out| match connection.ends[side].phase {
+            Phase::Open => {
+                connection.shut_down(side, out);
+                Ok(())
+            }
+            Phase::Done => Ok(()),
+            Phase::SynSent | Phase::SynReceived | Phase::Gone => Err(ErrorKind::NotConnected.into()),
+        });
+        result.unwrap_or_else(|| Err(gone()))
+    }
+
+    pub(super) fn let_go(&self, world: &Handle, key: Key) {
+        self.with(world, key, |connection, out| connection.let_go(usize::from(key.side), out));
+    }
+
+    pub(super) fn abort(&self, world: &Handle, key: Key) {
+        let side = usize::from(key.side);
+        self.with(world, key, |connection, out| {
+            connection.ends[side].held = false;
+            if connection.ends[side].phase == Phase::Open {
+                connection.abort(side, out);
+            }
+        });
+    }
+
+    /// Lets an end that somebody holds act.
+    #[inline]
+    fn with<R>(
+        &self,
+        world: &Handle,
+        key: Key,
+        act: impl FnOnce(&mut Connection, &mut Outside<'_>) -> R,
+    ) -> Option<R> {
+        self.act(world, key.slot, act, |connection| {
+            connection.serial == key.serial && connection.ends[usize::from(key.side)].held
+        })
+    }
+
+    /// Lets a connection act if it is still the one that is `meant`, and then does what must be done outside
+    /// of borrows.
+    #[inline]
+    fn act<R>(
+        &self,
+        world: &Handle,
+        slot: u32,
+        act: impl FnOnce(&mut Connection, &mut Outside<'_>) -> R,
+        is_meant: impl FnOnce(&Connection) -> bool,
+    ) -> Option<R> {
+        let (result, over, woken) = {
+            let State { connections, listeners, counts, woken } = &mut *self.state.borrow_mut();
+            let wires = &mut *self.wires.borrow_mut();
+            let connection = connections.get_mut(slot as usize).filter(|connection| is_meant(connection))?;
+            let result = act(connection, &mut Outside { world, wires, listeners, counts, woken });
+            let over = connection.is_over().then(|| connections.remove(slot as usize));
+            (result, over, if woken.is_empty() { None } else { Some(std::mem::take(woken)) })
+        };
+        drop(over);
+        if let Some(mut woken) = woken {
+            woken.drain(..).for_each(Waker::wake);
+            let kept = &mut self.state.borrow_mut().woken;
+            if kept.capacity() == 0 {
+                *kept = woken;
+            }
+        }
+        Some(result)
+    }
+
+    /// Lets all connections act, in the order of their slots.
+    fn for_each(&self, world: &Handle, mut act: impl FnMut(&mut Connection, &mut Outside<'_>)) {
+        let slots: Vec<usize> = self.state.borrow().connections.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            self.act(world, slot as u32, &mut act, |_| true);
+        }
+    }
+}
+
+impl State {
+    fn held(&mut self, key: Key) -> Option<&mut Connection> {
+        let connection = self.connections.get_mut(key.slot as usize)?;
+        (connection.serial == key.serial && connection.ends[usize::from(key.side)].held).then_some(connection)
+    }
+}
+
+impl Device for Tcp {
+    const ID: DeviceId = DeviceId(2);
+
+    fn new(world: &Handle) -> Self {
+        Self { state: RefCell::default(), wires: world.device::<Net>().wires() }
+    }
+
+    #[inline]
+    fn fire(&self, world: &Handle, token: u64) {
+        let (slot, serial, event, side) = Event::of(token);
+        let act = |connection: &mut Connection, out: &mut Outside<'_>| match event {
+            Event::Arrive => connection.arrive(side, out),
+            Event::Credit => connection.credit_arrives(side, out),
+            Event::Retry => connection.retry(side, out),
+            Event::Request => connection.request_arrives(out),
+            Event::RequestAgain => connection.request_again(out),
+            Event::Answer => connection.answer_arrives(out),
+            Event::Reset => connection.reset_arrives(side, out),
+            Event::HalfDone => connection.give_up_half_done(out),
+        };
+        self.act(world, slot, act, |connection| connection.serial == serial);
+    }
+
+    fn node_down(&self, world: &Handle, node: NodeId, how: Down, _fault: u64) {
+        let listeners = self.state.borrow_mut().listeners.close_all(node);
+        if how == Down::PowerOff {
+            self.for_each(world, |connection, out| {
+                for side in [CLIENT, SERVER] {
+                    if connection.ends[side].owner.node == node {
+                        connection.vanish(side, out);
+                    }
+                }
+            });
+            return drop(listeners);
+        }
+        for (key, listener) in listeners {
+            self.reset_unaccepted(world, key, listener);
+        }
+        self.for_each(world, |connection, out| {
+            for side in [CLIENT, SERVER] {
+                if connection.ends[side].owner.node == node && connection.ends[side].held {
+                    connection.bury(side, how == Down::Kill, out);
+                }
+            }
+        });
+    }
+
+    fn coverage(&self, into: &mut Coverage) {
+        self.state.borrow().counts.report(&self.wires.borrow(), into);
+    }
+
+    fn clear(&self) {
+        let state = std::mem::take(&mut *self.state.borrow_mut());
+        drop(state);
+    }
+
+    fn describe(&self, into: &mut String) {
+        into.push_str(&self.sockets());
+    }
+}
+
+impl Connection {
+    /// The process of `side` is dead: its kernel closes what it held.
+    fn bury(&mut self, side: usize, is_killed: bool, out: &mut Outside<'_>) {
+        let chance = out.wires.config.tcp.kill_resets_per_million;
+        let is_reset = is_killed
+            && self.ends[side].phase == Phase::Open
+            && out.world.sample(KILL_RESETS, self.field_key(side)).chance(chance);
+        if is_reset {
+            self.ends[side].held = false;
+            self.abort(side, out);
+        } else {
+            self.let_go(side, out);
+        }
+    }
+}

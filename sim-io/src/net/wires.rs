@@ -1,0 +1,56 @@
+//! What datagrams and streams share: the links, how harsh they are, and which machines have no power.
+//!
+//! Invariants: `Net` owns the calls that cut, heal and configure; both devices only read what follows from it.
+//! Not here: what a link does to a message (`link.rs`).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use sim_runtime::{Handle, NodeId};
+
+use super::config::NetConfig;
+use super::link::{Fate, Links};
+use crate::records::Lost;
+
+/// The wires, as the devices of one world hold them.
+pub(super) type SharedWires = Rc<RefCell<Wires>>;
+
+/// See the head of the file.
+#[derive(Debug, Default)]
+pub(super) struct Wires {
+    pub(super) config: NetConfig,
+    pub(super) links: Links,
+    /// By node: its power failed, and it has not been booted since.
+    unpowered: Vec<bool>,
+    pub(super) cuts_made: u64,
+}
+
+impl Wires {
+    pub(super) fn set_powered(&mut self, node: NodeId, powered: bool) {
+        if self.unpowered.len() <= node.index() {
+            self.unpowered.resize(node.index() + 1, false);
+        }
+        self.unpowered[node.index()] = !powered;
+    }
+
+    /// Whether the machine answers at all. A killed process leaves a kernel that does.
+    #[inline]
+    pub(super) fn is_powered(&self, world: &Handle, node: NodeId) -> bool {
+        let lost_power = self.unpowered.get(node.index()).is_some_and(|off| *off);
+        !lost_power && node.0 < world.node_count() && world.incarnation(node) > 0
+    }
+
+    /// How long a segment that is sent now takes from `from` to `to`, or why it gets lost. Copies mean nothing
+    /// to a stream.
+    #[inline]
+    pub(super) fn segment(&mut self, world: &Handle, (from, to): (NodeId, NodeId)) -> Result<u64, Lost> {
+        if self.links.is_cut(from, to) {
+            return Err(Lost::Cut);
+        }
+        let place = self.links.place(from, to);
+        match self.links.link(place).fate(world, &self.config, world.now_ns()) {
+            Fate::Arrives { after_ns, .. } => Ok(after_ns),
+            Fate::Lost => Err(Lost::Loss),
+        }
+    }
+}

@@ -23,6 +23,7 @@ use crate::command::outcome::Shard;
 use crate::out::{Out, complain};
 use crate::raft::{Profile, Raft};
 use crate::seeds::Seeds;
+use raft_async::Carrier;
 use raft_async::mutant::{Mutant, Planted};
 
 /// How a command ended.
@@ -105,6 +106,9 @@ pub struct Shape {
     /// Milliseconds of virtual time with faults, instead of what the profile says (1 to 3,600,000).
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     pub duration_ms: Option<u64>,
+    /// How servers and clients are connected (udp or tcp), instead of what the profile says.
+    #[arg(long)]
+    pub transport: Option<Carrier>,
     /// Disks report a sync as done and keep nothing: no code can be right on them.
     #[arg(long)]
     pub lying_fsync: bool,
@@ -125,6 +129,7 @@ impl Shape {
             servers: self.nodes,
             clients: self.clients,
             duration_ms: self.duration_ms,
+            carrier: self.transport,
             lying_fsync: self.lying_fsync,
             disk_errors: self.disk_errors,
             clock_drift_percent: self.clock_drift,
@@ -152,6 +157,9 @@ impl Shape {
         }
         if let Some(duration_ms) = self.duration_ms {
             add(format!("--duration-ms {duration_ms}"));
+        }
+        if let Some(transport) = self.transport {
+            add(format!("--transport {transport}"));
         }
         if self.lying_fsync {
             add("--lying-fsync".to_owned());

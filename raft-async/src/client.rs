@@ -7,22 +7,22 @@
 //! information about the most recent leader it has heard from. If the leader crashes, client requests will time
 //! out; clients then try again with randomly-chosen servers" (§8); here they take turns instead.
 //!
-//! There is no task behind a client: the calls that wait read the socket, each for all of them.
+//! There is no task behind a client: the calls that wait read what arrives, each for all of them.
 //!
 //! Invariants: a retry carries the number of the first attempt; `ack_below` never passes a call that has not
 //! returned.
 
+use crate::link::{Carrier, Link};
 use crate::types::{Op, OpReply, Sequence, ServerId, SessionId};
 use crate::wire::{self, Answer, ClientReply, ClientRequest, Message};
 use serde::{Deserialize, Serialize};
-use sim_io::net::UdpSocket;
 use sim_runtime::sync::{Either, race};
 use sim_runtime::time::{Instant, sleep_until};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -37,12 +37,14 @@ pub struct ClientConfig {
     pub attempt_timeout_ms: u64,
     /// How long it waits before it asks again where nobody knows of a leader.
     pub retry_pause_ms: u64,
+    /// How it is connected; the servers' choice.
+    pub carrier: Carrier,
 }
 
 impl ClientConfig {
     /// A session with patient timeouts.
     pub fn new(session: SessionId, servers: BTreeMap<ServerId, SocketAddr>) -> Self {
-        Self { session, servers, attempt_timeout_ms: 120, retry_pause_ms: 20 }
+        Self { session, servers, attempt_timeout_ms: 120, retry_pause_ms: 20, carrier: Carrier::default() }
     }
 }
 
@@ -56,7 +58,7 @@ pub struct Unknown;
 pub struct Client {
     config: ClientConfig,
     servers: Vec<(ServerId, SocketAddr)>,
-    socket: UdpSocket,
+    link: Link,
     next: Cell<Sequence>,
     /// Calls that have not returned, in the order of their numbers.
     calls: RefCell<Vec<Outstanding>>,
@@ -86,8 +88,10 @@ impl Client {
     pub async fn new(config: ClientConfig) -> io::Result<Self> {
         assert!(!config.servers.is_empty(), "session {} has no server to talk to", config.session);
         let servers: Vec<_> = config.servers.iter().map(|(&id, &at)| (id, at)).collect();
+        let addresses: Vec<_> = servers.iter().map(|(_, at)| *at).collect();
+        let patience = Duration::from_millis(config.attempt_timeout_ms);
         Ok(Self {
-            socket: UdpSocket::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))).await?,
+            link: Link::open(config.carrier, &addresses, patience).await?,
             next: Cell::new(Sequence(1)),
             calls: RefCell::default(),
             // Clients begin at different servers.
@@ -120,8 +124,8 @@ impl Client {
         }
         let mut frame = self.frame.take();
         let mut found = Poll::Pending;
-        // A socket fails only when its incarnation is gone, and this task with it.
-        while let (Poll::Pending, Poll::Ready(Ok(_))) = (&found, self.socket.poll_recv_into(cx, &mut frame)) {
+        // A link fails only when its incarnation is gone, and this task with it.
+        while let (Poll::Pending, Poll::Ready(Ok(_))) = (&found, self.link.poll_receive(cx, &mut frame)) {
             let Ok(Message::ClientReply(reply)) = wire::decode(&frame) else { continue };
             let ClientReply { session, sequence: answered, answer } = reply;
             if session != self.config.session {
@@ -212,8 +216,8 @@ impl<'a> Call<'a> {
             ClientRequest { session: client.config.session, sequence: self.sequence, ack_below, op: self.op };
         let mut frame = client.frame.take();
         wire::encode(&Message::ClientRequest(request), &mut frame);
-        // What cannot be sent is lost, and asked again like anything that is lost.
-        let _ = client.socket.try_send_to(&frame, client.servers[favourite].1);
+        // What is lost is asked again.
+        client.link.transmit(&frame, client.servers[favourite].1);
         client.frame.replace(frame);
         favourite
     }

@@ -1,5 +1,6 @@
 //! What a server is told when it starts: plain data, so that a timeline can carry it.
 
+use crate::link::Carrier;
 use crate::mutant::Planted;
 use crate::types::ServerId;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ pub struct Config {
     pub servers: BTreeMap<ServerId, SocketAddr>,
     /// Where the server keeps its files.
     pub dir: PathBuf,
+    /// How servers and clients are connected.
+    pub carrier: Carrier,
     /// The shortest time without a leader after which a server campaigns (§5.2).
     pub election_timeout_min_ms: u64,
     /// The longest.
@@ -49,6 +52,7 @@ impl Config {
             id,
             servers,
             dir: PathBuf::from("/raft"),
+            carrier: Carrier::default(),
             election_timeout_min_ms: 150,
             election_timeout_max_ms: 300,
             heartbeat_ms: 50,

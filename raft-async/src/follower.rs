@@ -146,11 +146,12 @@ fn receive_append(node: &Node, append: AppendRequest<'_>) -> Heard {
     Heard::Authority
 }
 
-/// The disk has caught up with something: tell the leader, if it is still the one that sent it. False where nobody
-/// is followed.
+/// The disk has caught up with something: tell the leader, if it is still the one that sent it. While a term is being
+/// saved that is not known, and asked again afterwards. False where nobody is followed.
 pub(crate) fn acknowledge_synced(node: &Node) -> bool {
     let Some(mut standing) = node.standing.get() else { return false };
-    let still_current = standing.term == node.term() || node.planted().has(Mutant::ReplyRelabelled);
+    let is_current = standing.term == node.term() && !node.hard_state.is_being_saved();
+    let still_current = is_current || node.planted().has(Mutant::ReplyRelabelled);
     let vouched = rules::vouched(standing.verified, node.log.durable(), false, node.planted());
     if still_current && vouched > standing.acknowledged {
         acknowledge(node, &mut standing, vouched);

@@ -8,6 +8,7 @@
 //! | [`client`] | §8 | a session: one number an operation, retries, leader hints |
 //! | `codec`, [`wire`] | Figure 2, the RPCs | messages as frames |
 //! | `transport` | | sending, and the one inbox |
+//! | [`link`], `streams` | | what carries frames: datagrams or connections |
 //! | [`server`] | §5.1 | a server's life: recover, then role after role |
 //! | [`config`], [`halt`] | | what a server is told, and why it stops |
 //! | `node` | Figure 2, state | what the roles share |
@@ -58,6 +59,8 @@ pub mod client;
 mod codec;
 pub mod wire;
 mod transport;
+pub mod link;
+mod streams;
 pub mod server;
 pub mod config;
 pub mod halt;
@@ -90,6 +93,7 @@ pub use client::{Client, ClientConfig, Unknown};
 pub use config::Config;
 pub use halt::Halt;
 pub use kv::Kv;
+pub use link::Carrier;
 pub use machine::{Machine, Origin, StateMachine};
 pub use mutant::{Mutant, Planted};
 pub use patience::ELECTION_TIMEOUT;

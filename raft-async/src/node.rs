@@ -114,6 +114,7 @@ impl Node {
         if new_term {
             self.leader.set(None);
         }
+        follower::acknowledge_synced(self);
         Ok(())
     }
 

@@ -89,6 +89,8 @@ fn settle(synced: io::Result<()>, planted: Planted) -> Result<(), Halt> {
 pub(crate) struct HardStateFile {
     file: File,
     current: Cell<Slotted>,
+    /// How many saves are under way.
+    saves: Cell<u32>,
     world: Handle,
     planted: Planted,
 }
@@ -108,7 +110,7 @@ impl HardStateFile {
         }
         let file = open(&path).await?;
         let (world, planted) = (world.clone(), config.planted);
-        let recovered = Self { file, current: Cell::new(current), world, planted };
+        let recovered = Self { file, current: Cell::new(current), saves: Cell::new(0), world, planted };
         recovered.write(current).await?;
         Ok(recovered)
     }
@@ -125,9 +127,17 @@ impl HardStateFile {
             written.voted_for = None;
         }
         let next = self.current.get().following(written, self.planted);
+        let under_way = Saving::begin(&self.saves);
         self.write(next).await?;
+        drop(under_way);
         self.current.set(Slotted { state, ..next });
         Ok(())
+    }
+
+    /// Whether a later term or vote may be on the disk than [`HardStateFile::get`] says: until the save is done, nobody
+    /// may speak for the one or the other.
+    pub(crate) fn is_being_saved(&self) -> bool {
+        self.saves.get() > 0
     }
 
     /// What planted defects do instead of [`HardStateFile::save`]: it is not on the disk.
@@ -154,6 +164,22 @@ impl HardStateFile {
             len: bytes.len() as u64,
         });
         sync(&self.file, self.planted).await
+    }
+}
+
+/// A save that is under way, for as long as this lives.
+struct Saving<'a>(&'a Cell<u32>);
+
+impl<'a> Saving<'a> {
+    fn begin(saves: &'a Cell<u32>) -> Self {
+        saves.set(saves.get() + 1);
+        Self(saves)
+    }
+}
+
+impl Drop for Saving<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
     }
 }
 

@@ -1,20 +1,21 @@
 //! How messages leave and arrive.
 //!
-//!   role, replicator, applier ──send──► Transport ──► socket          socket ──► Inbox ──next──► role
+//!   role, replicator, applier ──send──► Transport ──► link            link ──► Inbox ──next──► role
 //!
 //! Sending never waits and never fails as far as a sender is concerned: what is lost is sent again by whoever
 //! still needs it. Replies come back as messages into the one inbox, tied to nothing.
 //!
 //! Invariants: a frame that is not one of ours is counted and dropped; a message that ended a role is still in
 //! the inbox for the next role.
-//! Not here: what frames look like (`wire.rs`), sending again (`replicator.rs`, `candidate.rs`).
+//! Not here: what frames look like (`wire.rs`) and travel on (`link.rs`), sending again (`replicator.rs`, `candidate.rs`).
 
 use crate::config::Config;
+use crate::link::Link;
 use crate::mutant::{Mutant, Planted};
 use crate::trace::FrameRejected;
 use crate::types::{Entry, ServerId};
-use crate::wire::{self, AppendRequest, MAX_FRAME_BYTES, Message};
-use sim_io::net::{MAX_DATAGRAM_BYTES, UdpSocket, node_of};
+use crate::wire::{self, AppendRequest, Message};
+use sim_io::net::node_of;
 use sim_runtime::{Handle, task, time};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -22,12 +23,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
-
-/// What carries frames. Byte streams will be a second variant.
-#[derive(Debug)]
-enum Link {
-    Datagrams(UdpSocket),
-}
 
 /// The sending side of a server.
 #[derive(Clone, Debug)]
@@ -43,8 +38,10 @@ impl Transport {
     /// Listens at the server's own address.
     pub(crate) async fn bind(config: &Config) -> io::Result<Self> {
         let own = config.servers.get(&config.id).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let others = config.servers.values().copied().filter(|at| at != own).collect::<Vec<_>>();
+        let patience = Duration::from_millis(config.election_timeout_min_ms);
         Ok(Self {
-            link: Rc::new(Link::Datagrams(UdpSocket::bind(*own).await?)),
+            link: Rc::new(Link::listen(config.carrier, *own, &others, patience).await?),
             servers: Rc::new(config.servers.iter().map(|(&id, &at)| (id, at)).collect()),
             frame: Rc::default(),
             planted: config.planted,
@@ -98,14 +95,6 @@ fn is_reply(message: &Message<'_>) -> bool {
     matches!(message, Message::VoteReply(_) | Message::AppendReply(_) | Message::ClientReply(_))
 }
 
-impl Link {
-    /// What cannot be sent is lost, as it could be anywhere on its way.
-    fn transmit(&self, frame: &[u8], to: SocketAddr) {
-        let Self::Datagrams(socket) = self;
-        let _ = socket.try_send_to(frame, to);
-    }
-}
-
 /// The receiving side: one frame at a time, decoded where it arrived.
 #[derive(Debug)]
 pub(crate) struct Inbox {
@@ -137,9 +126,8 @@ impl Inbox {
     /// no message is lost.
     pub(crate) async fn next(&mut self) -> Option<(Message<'_>, SocketAddr)> {
         if !self.put_back.take() {
-            let Link::Datagrams(socket) = &*self.link;
-            let received = poll_fn(|cx| socket.poll_recv_into(cx, &mut self.frame)).await;
-            // A socket fails only when its incarnation is gone, and this task with it.
+            let received = poll_fn(|cx| self.link.poll_receive(cx, &mut self.frame)).await;
+            // A link fails only when its incarnation is gone, and this task with it.
             self.sender = received.ok()?;
         }
         match wire::decode(&self.frame) {
@@ -164,5 +152,3 @@ impl Inbox {
         self.put_back.set(true);
     }
 }
-
-const _: () = assert!(MAX_FRAME_BYTES <= MAX_DATAGRAM_BYTES);

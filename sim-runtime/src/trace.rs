@@ -225,7 +225,15 @@ pub(crate) struct Trace {
 impl Trace {
     pub(crate) fn new(keep: bool) -> Self {
         let records = Vec::with_capacity(8 * RECENT);
-        Self { records, base: 0, seen: 0, interests: Interests::default(), wants_look: false, keep, digest: 0 }
+        Self {
+            records,
+            base: 0,
+            seen: 0,
+            interests: Interests::default(),
+            wants_look: false,
+            keep,
+            digest: 0,
+        }
     }
 
     #[inline]

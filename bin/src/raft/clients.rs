@@ -114,6 +114,7 @@ impl Shared {
         let config = ClientConfig {
             attempt_timeout_ms: self.config.attempt_timeout_ms,
             retry_pause_ms: self.config.retry_pause_ms,
+            carrier: self.config.carrier,
             ..ClientConfig::new(session, self.config.server_addresses())
         };
         let client = Client::new(config).await.expect("a client has free ports");

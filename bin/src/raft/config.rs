@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
+use raft_async::Carrier;
 use raft_async::config::Config as ServerConfig;
 use raft_async::mutant::Planted;
 use raft_async::types::{Key, ServerId};
@@ -78,6 +79,8 @@ pub struct Config {
     pub servers: u16,
     /// Clients: the nodes after the servers.
     pub clients: u16,
+    /// How servers and clients are connected.
+    pub carrier: Carrier,
     /// For how long faults strike and clients work.
     pub faults_ms: u64,
     /// How many operations each client has outstanding, 1 or more; 1 for those that are not listed.
@@ -169,6 +172,7 @@ impl Config {
             profile: Profile::Reference,
             servers: 5,
             clients: 3,
+            carrier: Carrier::Datagrams,
             faults_ms: 6_000,
             outstanding: Vec::new(),
             registers: 1,
@@ -205,7 +209,13 @@ impl Config {
         let catch_up_s = 1 + 10 / under_way as u64;
         let stalls_ms = if self.disk.stall_per_million > 0 { 10 * self.disk.stall_max_ms } else { 0 };
         let slow_ms = if self.disk.slow_per_million > 0 { 2_000 } else { 0 };
-        Duration::from_millis(20 * election_timeout_max_ms + catch_up_s * 1_000 + stalls_ms + slow_ms)
+        // A stream that was cut is tried again when its kernel thinks it time.
+        let streams_ms = match self.carrier {
+            Carrier::Datagrams => 0,
+            Carrier::Streams => 3 * self.network.tcp.rto_max_ms.min(self.faults_ms) + 1_000,
+        };
+        let catch_up_ms = catch_up_s * 1_000 + stalls_ms + slow_ms + streams_ms;
+        Duration::from_millis(20 * election_timeout_max_ms + catch_up_ms)
     }
 
     /// How many operations client `number` (from 1) has outstanding.
@@ -259,6 +269,7 @@ impl Config {
             step_down_after_ms,
             apply_delay_us,
             planted: self.planted,
+            carrier: self.carrier,
             ..ServerConfig::new(ServerId(node.0), self.server_addresses())
         }
     }

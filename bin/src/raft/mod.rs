@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use oracles::records::{Healed, Quiesced, Settled};
 use oracles::{Judge, JudgeConfig, Recorder, Sweeps, Witness};
-use raft_async::{Kv, Planted, Sessions};
+use raft_async::{Carrier, Kv, Planted, Sessions};
 use sim_io::fs::Disks;
 use sim_io::nemesis::{self, Plan};
 use sim_io::net::Net;
@@ -51,6 +51,8 @@ pub struct Raft {
     pub clients: Option<u16>,
     /// How long faults strike, when not as the profile says.
     pub duration_ms: Option<u64>,
+    /// How servers and clients are connected, when not as the profile says.
+    pub carrier: Option<Carrier>,
     /// Whether syncs keep nothing.
     pub lying_fsync: bool,
     /// Whether a minority of the disks fails, fills up and rots.
@@ -78,6 +80,7 @@ impl Scenario for Raft {
         config.servers = self.servers.unwrap_or(config.servers);
         config.clients = self.clients.unwrap_or(config.clients);
         config.faults_ms = self.duration_ms.unwrap_or(config.faults_ms);
+        config.carrier = self.carrier.unwrap_or(config.carrier);
         config.disk.lying_fsync = self.lying_fsync;
         config.planted = self.planted;
         config.faults = config.faults.clone().for_nodes(config.servers, config.clients);

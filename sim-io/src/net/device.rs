@@ -379,6 +379,7 @@ impl Device for Net {
         let woken: Vec<Woken> = {
             let state = &mut *self.state.borrow_mut();
             let wires = &mut *self.wires.borrow_mut();
+            wires.set_frozen(node, frozen);
             if frozen {
                 state.frozen.push((node, VecDeque::new()));
             }
@@ -393,8 +394,12 @@ impl Device for Net {
     }
 
     fn node_down(&self, world: &Handle, node: NodeId, how: Down, _fault: u64) {
-        if how == Down::PowerOff {
-            self.wires.borrow_mut().set_powered(node, false);
+        {
+            let mut wires = self.wires.borrow_mut();
+            wires.set_frozen(node, false);
+            if how == Down::PowerOff {
+                wires.set_powered(node, false);
+            }
         }
         let closed = {
             let state = &mut *self.state.borrow_mut();
@@ -414,6 +419,10 @@ impl Device for Net {
         let state = self.state.borrow();
         let (wires, counts) = (self.wires.borrow(), &state.counts);
         let config = &wires.config;
+        if counts.sent == 0 {
+            // Nobody uses datagrams: that is off, too.
+            return;
+        }
         into.add("datagrams sent", counts.sent);
         into.add("datagrams delivered", counts.delivered);
         into.add("datagrams overtaken", counts.reordered);

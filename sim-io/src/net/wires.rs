@@ -22,6 +22,8 @@ pub(super) struct Wires {
     pub(super) links: Links,
     /// By node: its power failed, and it has not been booted since.
     unpowered: Vec<bool>,
+    /// Machines that stand still.
+    frozen: Vec<NodeId>,
     pub(super) cuts_made: u64,
 }
 
@@ -33,11 +35,21 @@ impl Wires {
         self.unpowered[node.index()] = !powered;
     }
 
-    /// Whether the machine answers at all. A killed process leaves a kernel that does.
+    pub(super) fn set_frozen(&mut self, node: NodeId, frozen: bool) {
+        self.frozen.retain(|known| *known != node);
+        if frozen {
+            self.frozen.push(node);
+        }
+    }
+
+    /// Whether the machine answers at all. A killed process leaves a kernel that does, a frozen machine does not.
     #[inline]
-    pub(super) fn is_powered(&self, world: &Handle, node: NodeId) -> bool {
+    pub(super) fn answers(&self, world: &Handle, node: NodeId) -> bool {
         let lost_power = self.unpowered.get(node.index()).is_some_and(|off| *off);
-        !lost_power && node.0 < world.node_count() && world.incarnation(node) > 0
+        !lost_power
+            && !self.frozen.contains(&node)
+            && node.0 < world.node_count()
+            && world.incarnation(node) > 0
     }
 
     /// How long a segment that is sent now takes from `from` to `to`, or why it gets lost. Copies mean nothing
@@ -46,6 +58,10 @@ impl Wires {
     pub(super) fn segment(&mut self, world: &Handle, (from, to): (NodeId, NodeId)) -> Result<u64, Lost> {
         if self.links.is_cut(from, to) {
             return Err(Lost::Cut);
+        }
+        // A kernel that stands still sends nothing; for its peer that is as if it had been lost.
+        if self.frozen.contains(&from) {
+            return Err(Lost::Frozen);
         }
         let place = self.links.place(from, to);
         match self.links.link(place).fate(world, &self.config, world.now_ns()) {

@@ -223,3 +223,24 @@ fn a_run_that_hangs_lists_its_sockets() {
         assert!(found.evidence.contains(line), "{line} is not in {}", found.evidence);
     }
 }
+
+// Linux: a machine that stands still (a VM that is suspended) takes and acknowledges nothing; its peers send again, and
+// the stream goes on when the machine does.
+#[test]
+fn a_frozen_machine_stalls_its_streams_and_loses_no_bytes() {
+    play_calm(|stage| async move {
+        let (mut client, mut server) = stage.pair().await;
+        stage.handle.freeze(SERVER);
+        write(&mut client, b"question").await;
+        sleep(ms(700)).await;
+        let heard = timeout(ms(1), read_once(&mut server)).await;
+        assert!(heard.is_err(), "a frozen kernel took {heard:?}");
+        stage.handle.resume(SERVER);
+        let (question, took) = timed(read(&mut server, 8)).await;
+        assert_eq!(question, b"question");
+        // The fourth attempt, 1400 ms after the first.
+        assert!((ms(695)..=ms(705)).contains(&took), "{took:?}");
+        write(&mut server, b"answer").await;
+        assert_eq!(read(&mut client, 6).await, b"answer");
+    });
+}

@@ -133,7 +133,11 @@ impl Future for Notified {
                 }
                 let number = shared.tickets;
                 shared.tickets += 1;
-                shared.waiting.push_back(Ticket { number, told: Told::NotYet, waker: Some(cx.waker().clone()) });
+                shared.waiting.push_back(Ticket {
+                    number,
+                    told: Told::NotYet,
+                    waker: Some(cx.waker().clone()),
+                });
                 *state = State::Waiting(number);
             }
             State::Waiting(number) => {

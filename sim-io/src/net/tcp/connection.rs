@@ -307,7 +307,7 @@ impl Connection {
     /// A reset that `side` sent arrives.
     pub(super) fn reset_arrives(&mut self, side: usize, out: &mut Outside<'_>) {
         let (from, to) = self.way(side);
-        if out.wires.links.is_cut(from, to) || !out.wires.is_powered(out.world, to) {
+        if out.wires.links.is_cut(from, to) || !out.wires.answers(out.world, to) {
             out.counts.lost += 1;
             return;
         }

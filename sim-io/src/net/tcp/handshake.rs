@@ -149,7 +149,7 @@ impl Connection {
         if out.wires.links.is_cut(from, to) {
             Some(Lost::Cut)
         } else {
-            (!out.wires.is_powered(out.world, to)).then_some(Lost::NoReceiver)
+            (!out.wires.answers(out.world, to)).then_some(Lost::NoReceiver)
         }
     }
 

@@ -133,6 +133,28 @@ impl Field {
     }
 }
 
+/// A field at one key, in all buckets: for devices that read it for every message. Its base is kept rather than made
+/// anew each time.
+#[derive(Copy, Clone, Debug)]
+pub struct Row {
+    field: Field,
+    key: u64,
+    base: u64,
+}
+
+impl Row {
+    /// Eight bytes from which, with field and key, the row can be had again.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The row of `field` at `key`, whose base is known.
+    #[inline]
+    pub fn with_base(field: Field, key: u64, base: u64) -> Self {
+        Self { field, key, base }
+    }
+}
+
 /// What a field says at one place.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
@@ -250,17 +272,30 @@ impl Fields {
 
     #[inline]
     fn read_bucket(&self, field: Field, key: u64, bucket: u64, at_ns: u64) -> Sample {
-        let place = mix(mix(field.id, key), bucket);
-        let mut sample = Sample { bits: mix(self.seed, place), calm: false };
+        self.read_row(self.row(field, key), bucket, at_ns)
+    }
+
+    /// All buckets of a field at `key`.
+    #[inline]
+    pub(crate) fn row(&self, field: Field, key: u64) -> Row {
+        Row { field, key, base: mix(mix(self.seed, field.id), key) }
+    }
+
+    /// The field of `row` in the bucket of that number, which contains `at_ns`.
+    #[inline]
+    pub(crate) fn read_row(&self, row: Row, bucket: u64, at_ns: u64) -> Sample {
+        let mut sample = Sample { bits: mix(row.base, bucket), calm: false };
         if !self.overrides.is_empty() {
-            sample = self.overridden(sample, field, key, place, at_ns);
+            sample = self.overridden(sample, row, bucket, at_ns);
         }
         self.draws.note(sample.bits);
         sample
     }
 
     /// Later overrides win.
-    fn overridden(&self, sample: Sample, field: Field, key: u64, place: u64, at_ns: u64) -> Sample {
+    #[cold]
+    fn overridden(&self, sample: Sample, row: Row, bucket: u64, at_ns: u64) -> Sample {
+        let Row { field, key, base } = row;
         let holds = |o: &&Override| {
             o.field == field.name && o.key.is_none_or(|k| k == key) && (o.from_ns..o.to_ns).contains(&at_ns)
         };
@@ -268,7 +303,7 @@ impl Fields {
             None => sample,
             Some(Set::Calm) => Sample { calm: true, ..sample },
             Some(Set::Bits(bits)) => Sample { bits, calm: false },
-            Some(Set::Reseed(seed)) => Sample { bits: mix(mix(self.seed, seed), place), calm: false },
+            Some(Set::Reseed(seed)) => Sample { bits: mix(mix(base, seed), bucket), calm: false },
         }
     }
 }

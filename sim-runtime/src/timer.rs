@@ -6,7 +6,7 @@
 //!
 //!   sleep, devices ──insert──► wheels (far) ──cascade──► due (near, a heap) ──pop──► wake a task, call a device
 //!
-//! A hierarchy of wheels after Varghese and Lauck (1987): time is cut into ticks of 65 µs; a timer stands in the
+//! A hierarchy of wheels after Varghese and Lauck (1987): time is cut into ticks of a millisecond (2^20 ns); a timer stands in the
 //! wheel of the highest digit (of 6 bits) in which its tick differs from the current one, and moves to finer
 //! wheels as the current tick gets there. Timers of the current tick and before are *due*: a small heap puts them
 //! into exact order. Inserting and cancelling far timers, which is what most timeouts come to, touches one list.
@@ -41,7 +41,7 @@ pub struct TimerKey {
     generation: u32,
 }
 
-const TICK_BITS: u32 = 16;
+const TICK_BITS: u32 = 20;
 const DIGIT_BITS: u32 = 6;
 const DIGITS: usize = 1 << DIGIT_BITS;
 const WHEELS: usize = (64 - TICK_BITS).div_ceil(DIGIT_BITS) as usize;

@@ -26,7 +26,7 @@ use crate::event::Events;
 use crate::executor::Inbox;
 use crate::node::{Node, NodeId, Owner};
 use crate::probe::Windows;
-use crate::rng::{BUCKET_NS, Draws, Field, Fields, Override, Sample, Stream, hash_name, mix};
+use crate::rng::{BUCKET_NS, Draws, Field, Fields, Override, Row, Sample, Stream, hash_name, mix};
 use crate::schedule::{Ranking, Ready, Schedule, Scheduler};
 use crate::task::{Meta, TaskEntry};
 use crate::timer::{Fire, TimerKey, Timers};
@@ -247,6 +247,17 @@ impl Handle {
     #[inline]
     pub fn sample_at(&self, field: Field, key: u64, at_ns: u64) -> Sample {
         self.core.fields.read(field, key, at_ns)
+    }
+
+    /// `field` at `key`, in all buckets, to be read by [`Handle::sample_row`].
+    pub fn row(&self, field: Field, key: u64) -> Row {
+        self.core.fields.row(field, key)
+    }
+
+    /// What the field of `row` says in its bucket number `bucket`, which contains `at_ns`.
+    #[inline]
+    pub fn sample_row(&self, row: Row, bucket: u64, at_ns: u64) -> Sample {
+        self.core.fields.read_row(row, bucket, at_ns)
     }
 
     /// What `field` says about `key`, at whatever time.

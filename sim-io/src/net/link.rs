@@ -11,7 +11,7 @@
 //! begin in its interval; a node's link to itself is always open, quick and true.
 //! Not here: who cuts (`nemesis`), what is under way (`packet.rs`).
 
-use sim_runtime::rng::Field;
+use sim_runtime::rng::{BUCKET_NS, Field, Row};
 use sim_runtime::{Handle, NodeId};
 
 use super::config::{Burst, NetConfig};
@@ -61,6 +61,7 @@ pub(super) struct Link {
     lost: bool,
     extra_known_until_ns: u64,
     extra_ns: u64,
+    bases: Bases,
     /// Numbers the messages, to see who overtakes whom.
     pub(super) sent: u64,
     /// The highest number that has arrived.
@@ -68,6 +69,30 @@ pub(super) struct Link {
     /// Faults by id, and what they do.
     bursts: Vec<(u64, Burst)>,
     pub(super) struck: Struck,
+}
+
+/// Where the fields of a link begin; see [`Row::base`].
+#[derive(Copy, Clone, Debug, Default)]
+struct Bases {
+    known: bool,
+    latency: u64,
+    loss: u64,
+    duplication: u64,
+    reordering: u64,
+}
+
+impl Bases {
+    #[cold]
+    fn of(world: &Handle, key: u64) -> Self {
+        let base = |field| world.row(field, key).base();
+        Self {
+            known: true,
+            latency: base(LATENCY),
+            loss: base(LOSS),
+            duplication: base(DUPLICATION),
+            reordering: base(REORDERING),
+        }
+    }
 }
 
 /// What bursts, and nothing else, do to messages in the current bucket.
@@ -89,6 +114,7 @@ impl Link {
             lost: false,
             extra_known_until_ns: 0,
             extra_ns: 0,
+            bases: Bases::default(),
             sent: 0,
             arrived: 0,
             bursts: Vec::new(),
@@ -116,9 +142,14 @@ impl Link {
 
     fn read(&mut self, world: &Handle, config: &NetConfig, now_ns: u64) {
         let key = link_key(self.from, self.to);
-        let at_ns = now_ns - now_ns % sim_runtime::rng::BUCKET_NS;
-        self.known_until_ns = at_ns + sim_runtime::rng::BUCKET_NS;
-        let latency = world.sample_at(LATENCY, key, at_ns);
+        if !self.bases.known {
+            self.bases = Bases::of(world, key);
+        }
+        let bucket = now_ns / BUCKET_NS;
+        let at_ns = bucket * BUCKET_NS;
+        self.known_until_ns = at_ns + BUCKET_NS;
+        let sample = |field, base| world.sample_row(Row::with_base(field, key, base), bucket, at_ns);
+        let latency = sample(LATENCY, self.bases.latency);
         self.latency_ns = latency.range(config.latency_min_us * 1_000, config.latency_max_us * 1_000);
         if latency.split(0).chance(config.tail_per_million) {
             self.latency_ns *= config.tail_factor;
@@ -128,11 +159,11 @@ impl Link {
         {
             self.latency_ns *= config.slow_factor;
         }
-        self.lost =
-            config.loss_per_million > 0 && world.sample_at(LOSS, key, at_ns).chance(config.loss_per_million);
+        self.lost = config.loss_per_million > 0
+            && sample(LOSS, self.bases.loss).chance(config.loss_per_million);
         self.copy_ns = None;
         if config.duplicate_per_million > 0 {
-            let sample = world.sample_at(DUPLICATION, key, at_ns);
+            let sample = sample(DUPLICATION, self.bases.duplication);
             if sample.chance(config.duplicate_per_million) {
                 let after = sample.split(0).range(0, config.latency_max_us * 1_000);
                 self.copy_ns = Some(self.latency_ns + after);
@@ -186,8 +217,9 @@ impl Link {
             return;
         }
         self.extra_known_until_ns = REORDERING.bucket_end_ns(now_ns);
-        let key = link_key(self.from, self.to);
-        let sample = world.sample_at(REORDERING, key, now_ns - now_ns % REORDERING_BUCKET_NS);
+        let bucket = now_ns / REORDERING_BUCKET_NS;
+        let row = Row::with_base(REORDERING, link_key(self.from, self.to), self.bases.reordering);
+        let sample = world.sample_row(row, bucket, bucket * REORDERING_BUCKET_NS);
         if sample.chance(config.reorder_per_million) {
             self.extra_ns = sample.split(0).range(1_000, (config.reorder_extra_max_us * 1_000).max(1_000));
         }

@@ -146,25 +146,23 @@ impl World {
         if core.inbox().filled.load(Ordering::Relaxed) {
             take_foreign_wakes(&self.handle);
         }
+        let is_ready = !core.ready.borrow().is_empty();
         // All that is due at this instant fires before any task runs, so that tasks compete.
-        let due = core.timers.borrow_mut().pop_due(core.now_ns.get());
-        if let Some(fire) = due {
+        let until_ns = if is_ready { core.now_ns.get() } else { core.options.limit_ns };
+        let next = {
+            let mut timers = core.timers.borrow_mut();
+            if is_ready { timers.pop_due(until_ns) } else { timers.pop(until_ns) }
+        };
+        if let Some((deadline_ns, fire)) = next {
+            core.now_ns.set(deadline_ns);
             self.handle.fire(fire);
+        } else if is_ready {
+            let runnable = core.ready.borrow_mut().pop().expect("there is one");
+            poll_task(&self.handle, runnable);
+        } else if core.timers.borrow().len() > 0 {
+            return Step::Limit;
         } else {
-            let runnable = core.ready.borrow_mut().pop();
-            if let Some(runnable) = runnable {
-                poll_task(&self.handle, runnable);
-            } else {
-                let next = core.timers.borrow_mut().pop(core.options.limit_ns);
-                match next {
-                    Some((deadline_ns, fire)) => {
-                        core.now_ns.set(deadline_ns);
-                        self.handle.fire(fire);
-                    }
-                    None if core.timers.borrow().len() > 0 => return Step::Limit,
-                    None => return Step::Dry,
-                }
-            }
+            return Step::Dry;
         }
         self.steps += 1;
         let now_ns = core.now_ns.get();

@@ -194,6 +194,11 @@ impl Ready {
     }
 
     #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.alone.is_none() && self.heap.is_empty()
+    }
+
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<Runnable<Meta>> {
         if self.alone.is_some() {
             return self.alone.take();

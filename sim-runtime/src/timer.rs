@@ -169,15 +169,15 @@ impl Timers {
 
     /// Takes the earliest timer if it is due at or before `now_ns`, which is the present.
     #[inline]
-    pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<Fire> {
+    pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<(u64, Fire)> {
         // What stands in a wheel is of a later tick than the present, so only the heap matters.
         while let Some(Reverse((deadline_ns, _, slot))) = self.due.peek()
             && *deadline_ns <= now_ns
         {
-            let slot = *slot;
+            let (deadline_ns, slot) = (*deadline_ns, *slot);
             self.due.pop();
             if let Some(fire) = self.release_due(slot) {
-                return Some(fire);
+                return Some((deadline_ns, fire));
             }
         }
         None
@@ -363,7 +363,7 @@ mod tests {
                     }
                     3 => {
                         let expected = model.first_key_value().map(|(k, ())| *k).filter(|k| k.0 <= now);
-                        assert_eq!(timers.pop_due(now).map(token), expected.map(|k| k.1));
+                        assert_eq!(timers.pop_due(now).map(|(_, fire)| token(fire)), expected.map(|k| k.1));
                         expected.map(|key| model.remove(&key));
                     }
                     _ => {

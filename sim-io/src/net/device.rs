@@ -259,6 +259,12 @@ impl Inbound<'_> {
         &self.packets.get(self.slot).bytes
     }
 
+    /// Gives the bytes away, for a buffer that will do for another datagram.
+    #[inline]
+    pub(super) fn swap_bytes(&mut self, buffer: &mut Vec<u8>) {
+        self.packets.swap_bytes(self.slot, buffer);
+    }
+
     pub(super) fn take_bytes(&mut self) -> Vec<u8> {
         self.taken = true;
         self.packets.take_bytes(self.slot)

@@ -77,6 +77,12 @@ impl Packets {
         self.free.push(slot);
     }
 
+    /// Swaps the bytes for a buffer that the slot keeps.
+    #[inline]
+    pub(super) fn swap_bytes(&mut self, slot: u32, buffer: &mut Vec<u8>) {
+        std::mem::swap(&mut self.slots[slot as usize].bytes, buffer);
+    }
+
     /// Gives the slot back and its bytes away.
     pub(super) fn take_bytes(&mut self, slot: u32) -> Vec<u8> {
         let bytes = std::mem::take(&mut self.slots[slot as usize].bytes);

@@ -131,10 +131,7 @@ impl UdpSocket {
     /// As [`UdpSocket::recv_from`].
     pub fn poll_recv_into(&self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<SocketAddr>> {
         let Backend::Simulated(socket) = &self.backend;
-        let take = |datagram: &mut Inbound<'_>| {
-            buffer.clear();
-            buffer.extend_from_slice(datagram.bytes());
-        };
+        let take = |datagram: &mut Inbound<'_>| datagram.swap_bytes(buffer);
         socket.poll_receive(Some(cx.waker()), take).map_ok(|((), from)| from)
     }
 

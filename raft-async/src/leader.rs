@@ -24,7 +24,6 @@ use crate::transport::Inbox;
 use crate::types::{Command, Entry, Index, ServerId, Term};
 use crate::voter::answer_vote;
 use crate::wire::{Answer, AppendOutcome, AppendReply, ClientReply, ClientRequest, Message};
-use sim_runtime::sync::Notify;
 use sim_runtime::time::{Instant, Sleep};
 use sim_runtime::{probe, select, time};
 use std::cell::{Cell, RefCell};
@@ -39,8 +38,6 @@ pub(crate) struct Leadership {
     pub(crate) followers: Vec<Follower>,
     /// The latest read round.
     pub(crate) round: Cell<u64>,
-    /// Tells the replicator that there may be something to send.
-    pub(crate) replicate: Notify,
 }
 
 /// One follower, as its leader and the replicator see it.
@@ -65,7 +62,9 @@ struct Leader<'a> {
     node: &'a Rc<Node>,
     leadership: Rc<Leadership>,
     reads: Reads,
-    _replicator: Replicator,
+    replicator: Replicator,
+    /// There may be something to send.
+    may_send: bool,
     /// Scratch for taking majorities.
     matched: Vec<Index>,
     rounds: Vec<u64>,
@@ -85,15 +84,15 @@ impl<'a> Leader<'a> {
             term: Cell::new(node.term()),
             followers: followers.collect(),
             round: Cell::new(0),
-            replicate: Notify::new(),
         });
         node.log.append(Entry { term: node.term(), command: Command::Noop });
-        let replicator = Replicator::start(node, &leadership);
+        let replicator = Replicator::new(node, &leadership);
         Self {
             node,
             leadership,
             reads: Reads::default(),
-            _replicator: replicator,
+            replicator,
+            may_send: true,
             matched: Vec::new(),
             rounds: Vec::new(),
         }
@@ -105,6 +104,9 @@ impl<'a> Leader<'a> {
         let mut quorum_check = self.quorum_check();
         let mut synced = node.log.synced.notified();
         loop {
+            if std::mem::take(&mut self.may_send) {
+                self.replicator.send_what_is_due();
+            }
             select! {
                 arrived = inbox.next() => {
                     let Some((message, from)) = arrived else { continue };
@@ -130,6 +132,7 @@ impl<'a> Leader<'a> {
                     synced = node.log.synced.notified();
                     self.advance_commit();
                 },
+                () = self.replicator.due() => self.may_send = true,
                 () = due(&mut quorum_check) => {
                     if !self.has_quorum() {
                         node.world.count("leader out of reach of a quorum", 1);
@@ -167,7 +170,7 @@ impl<'a> Leader<'a> {
             self.node.log.append(Entry { term: self.term(), command })
         };
         self.node.answers.expect(Pending { index, term: self.term(), request, client });
-        self.leadership.replicate.notify_one();
+        self.may_send = true;
     }
 
     fn take_read(&mut self, read: Read) {
@@ -179,7 +182,7 @@ impl<'a> Leader<'a> {
         if self.may_take_read_index() {
             self.reads.begin(read, node.commit(), &self.leadership.round);
             self.confirm_reads();
-            self.leadership.replicate.notify_one();
+            self.may_send = true;
         } else {
             self.reads.postpone(read);
         }
@@ -216,7 +219,7 @@ impl<'a> Leader<'a> {
             self.confirm_reads();
         }
         if refused || more {
-            leadership.replicate.notify_one();
+            self.may_send = true;
         }
     }
 
@@ -249,7 +252,7 @@ impl<'a> Leader<'a> {
         if self.reads.are_postponed() && self.may_take_read_index() {
             self.reads.begin_postponed(self.node.commit(), &self.leadership.round);
             self.confirm_reads();
-            self.leadership.replicate.notify_one();
+            self.may_send = true;
         }
     }
 
@@ -261,7 +264,7 @@ impl<'a> Leader<'a> {
         let confirmed = rules::confirmed_round(&mut self.rounds, self.node.planted());
         let began_another = self.reads.confirmed(self.node, self.term(), confirmed, &leadership.round);
         if began_another {
-            self.leadership.replicate.notify_one();
+            self.may_send = true;
         }
     }
 
@@ -287,8 +290,11 @@ impl<'a> Leader<'a> {
 
     /// Clients that wait for this leader are sent on. What became of their commands is not known here, and is
     /// for the sessions to sort out.
-    fn end(&mut self) {
+    fn end(mut self) {
         self.node.leader.set(None);
+        if self.node.planted().has(Mutant::ReplicatorOutlivesLeader) {
+            planted::go_on_replicating(self.replicator);
+        }
         if self.node.planted().has(Mutant::AckBeforeCommit) {
             return;
         }

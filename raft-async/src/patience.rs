@@ -4,51 +4,69 @@
 //! over (server, time), not a draw from a stream: what else happens in a run does not change it, so that a
 //! failing run keeps failing while it is being shrunk.
 
-use crate::alarm::Alarm;
 use crate::config::Config;
 use sim_runtime::Handle;
 use sim_runtime::rng::Field;
-use sim_runtime::time::Instant;
+use sim_runtime::time::{Instant, Sleep, sleep_until};
 use std::time::Duration;
 
 /// How long an election timeout is, by (server, time).
 pub const ELECTION_TIMEOUT: Field = Field::new("election timeout");
 
 /// A server's patience. It runs out a random time after it was last renewed.
+///
+/// It is renewed by nearly every message and hardly ever runs out. So renewing only notes the time; how long the
+/// patience is from there is asked when a timer rings that cannot be late.
 #[derive(Debug)]
 pub(crate) struct Patience {
     world: Handle,
     key: u64,
-    shortest_ns: u64,
-    longest_ns: u64,
-    alarm: Alarm,
+    shortest: Duration,
+    longest: Duration,
+    renewed: Instant,
+    /// The same in global time, where the field is read.
+    renewed_ns: u64,
+    timer: Sleep,
 }
 
 impl Patience {
     pub(crate) fn new(world: &Handle, config: &Config) -> Self {
-        let mut patience = Self {
+        let shortest = Duration::from_millis(config.election_timeout_min_ms);
+        let now = Instant::now();
+        Self {
             world: world.clone(),
             key: config.id.0.into(),
-            shortest_ns: config.election_timeout_min_ms * 1_000_000,
-            longest_ns: config.election_timeout_max_ms * 1_000_000,
-            alarm: Alarm::at(Instant::now()),
-        };
-        patience.alarm = Alarm::at(patience.timeout());
-        patience
+            shortest,
+            longest: Duration::from_millis(config.election_timeout_max_ms),
+            renewed: now,
+            renewed_ns: world.now_ns(),
+            timer: sleep_until(now + shortest),
+        }
     }
 
     /// A leader, or a candidate that got the vote, has been heard of.
     pub(crate) fn renew(&mut self) {
-        self.alarm.move_to(self.timeout());
+        self.renewed = Instant::now();
+        self.renewed_ns = self.world.now_ns();
     }
 
-    fn timeout(&self) -> Instant {
-        let field = self.world.sample(ELECTION_TIMEOUT, self.key);
-        Instant::now() + Duration::from_nanos(field.range(self.shortest_ns, self.longest_ns))
+    fn deadline(&self) -> Instant {
+        let field = self.world.sample_at(ELECTION_TIMEOUT, self.key, self.renewed_ns);
+        let nanos =
+            |duration: Duration| u64::try_from(duration.as_nanos()).expect("it was given in milliseconds");
+        self.renewed + Duration::from_nanos(field.range(nanos(self.shortest), nanos(self.longest)))
     }
 
     /// Waits until it has run out. May be dropped and called again.
     pub(crate) async fn ran_out(&mut self) {
-        self.alarm.rung().await;
+        loop {
+            (&mut self.timer).await;
+            let (now, deadline) = (Instant::now(), self.deadline());
+            if now >= deadline {
+                return;
+            }
+            // If it is renewed right now, it may run out this soon.
+            self.timer = sleep_until(deadline.min(now + self.shortest));
+        }
     }
 }

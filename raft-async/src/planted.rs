@@ -9,6 +9,7 @@ use crate::leader::Leadership;
 use crate::mutant::Mutant;
 use crate::node::Node;
 use crate::patience::Patience;
+use crate::replicator::Replicator;
 use crate::rules;
 use crate::trace::{VoteAnswered, VoteAsked};
 use crate::types::{Command, Entry, Index, Term};
@@ -94,6 +95,16 @@ pub(crate) fn commit_after_own_sync(node: &Rc<Node>, leadership: &Rc<Leadership>
         let commit = rules::leader_commit(&log, replicated, node.term(), node.commit(), node.planted());
         drop(log);
         node.advance_commit(commit);
+    });
+}
+
+/// [`Mutant::ReplicatorOutlivesLeader`]: as a task that nobody stops.
+pub(crate) fn go_on_replicating(mut replicator: Replicator) {
+    task("replicator").spawn(async move {
+        loop {
+            replicator.send_what_is_due();
+            replicator.due().await;
+        }
     });
 }
 

@@ -1,10 +1,10 @@
-//! The replicator: one task a leadership, which keeps each follower's log equal to the leader's (§5.3).
+//! The replicator: keeps each follower's log equal to the leader's (§5.3).
 //!
-//! It sends each follower whatever may be sent, then waits until there may be more, or it is time: for a heartbeat,
-//! or to send again what was not acknowledged. A heartbeat is due only where nothing else was sent; sending again
-//! backs off, and starts over with the first sign of life.
+//! It sends each follower whatever may be sent; the leader has it do so when there may be more, and when it is time:
+//! for a heartbeat, or to send again what was not acknowledged. A heartbeat is due only where nothing else was sent;
+//! sending again backs off, and starts over with the first sign of life.
 //!
-//! One task and not one a follower: nearly always the same command makes it go to all of them at once.
+//! A part of the leader and no task: the command that is taken and the messages that carry it leave in one turn.
 //!
 //! Not here: what may be sent (`progress.rs`), acknowledgements (`leader.rs`).
 
@@ -15,62 +15,55 @@ use crate::node::Node;
 use crate::trace::AppendSent;
 use crate::types::{Index, Term};
 use crate::wire::{AppendRequest, Entries, MAX_ENTRIES_PER_FRAME};
+use sim_runtime::probe;
 use sim_runtime::time::Instant;
-use sim_runtime::{JoinHandle, probe, select, task};
+use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 
 /// How often the pause before sending again is doubled at most.
 const MAX_BACKOFF: u32 = 4;
 
-/// The replication of one leadership. It ends with it.
+/// The replication of one leadership.
 pub(crate) struct Replicator {
-    task: JoinHandle<()>,
-    outlives: bool,
+    senders: Vec<Sender>,
+    /// Rings when something is due that nobody has to tell of.
+    alarm: Alarm,
 }
 
 impl Replicator {
-    pub(crate) fn start(node: &Rc<Node>, leadership: &Rc<Leadership>) -> Self {
-        let outlives = node.planted().has(Mutant::ReplicatorOutlivesLeader);
-        let (node, leadership) = (node.clone(), leadership.clone());
-        let task = task("replicator").spawn(async move { replicate(&node, &leadership).await });
-        Self { task, outlives }
-    }
-}
-
-impl Drop for Replicator {
-    fn drop(&mut self) {
-        if !self.outlives {
-            self.task.abort();
+    pub(crate) fn new(node: &Rc<Node>, leadership: &Rc<Leadership>) -> Self {
+        let places = 0..leadership.followers.len();
+        Self {
+            senders: places.map(|at| Sender::new(node, leadership, at)).collect(),
+            alarm: Alarm::at(Instant::now()),
         }
     }
-}
 
-/// Replicates for ever: the leadership aborts it.
-async fn replicate(node: &Node, leadership: &Leadership) {
-    let followers = leadership.followers.iter();
-    let mut senders: Vec<_> = followers.map(|follower| Sender::new(node, leadership, follower)).collect();
-    let mut alarm = Alarm::at(Instant::now());
-    let mut woken = leadership.replicate.notified();
-    loop {
+    /// Sends what may be sent by now.
+    pub(crate) fn send_what_is_due(&mut self) {
         let now = Instant::now();
-        senders.iter_mut().for_each(|sender| sender.send_what_is_due(now));
-        match senders.iter().map(Sender::next_deadline).min() {
-            Some(deadline) => alarm.move_to(deadline),
-            None => return,
+        self.senders.iter_mut().for_each(|sender| sender.send_what_is_due(now));
+        if let Some(deadline) = self.senders.iter().map(Sender::next_deadline).min() {
+            self.alarm.move_to(deadline);
         }
-        select! {
-            () = &mut woken => woken = leadership.replicate.notified(),
-            () = alarm.rung() => {},
+    }
+
+    /// Waits until something is due. May be dropped and called again.
+    pub(crate) async fn due(&mut self) {
+        if self.senders.is_empty() {
+            return pending().await;
         }
+        self.alarm.rung().await;
     }
 }
 
 /// What the replicator remembers of its sending to one follower.
-struct Sender<'a> {
-    node: &'a Node,
-    leadership: &'a Leadership,
-    follower: &'a Follower,
+struct Sender {
+    node: Rc<Node>,
+    leadership: Rc<Leadership>,
+    /// The follower's place in the leadership.
+    at: usize,
     /// When anything was last sent.
     sent: Instant,
     /// When something unacknowledged was last sent (again), or acknowledged in part.
@@ -81,13 +74,13 @@ struct Sender<'a> {
     round_sent: u64,
 }
 
-impl<'a> Sender<'a> {
-    fn new(node: &'a Node, leadership: &'a Leadership, follower: &'a Follower) -> Self {
+impl Sender {
+    fn new(node: &Rc<Node>, leadership: &Rc<Leadership>, at: usize) -> Self {
         let now = Instant::now();
         Self {
-            node,
-            leadership,
-            follower,
+            node: node.clone(),
+            leadership: leadership.clone(),
+            at,
             sent: now,
             patience_from: now,
             backoff: 0,
@@ -96,11 +89,16 @@ impl<'a> Sender<'a> {
         }
     }
 
+    fn follower(&self) -> &Follower {
+        &self.leadership.followers[self.at]
+    }
+
     fn send_what_is_due(&mut self, now: Instant) {
         self.note_progress(now);
         if self.is_waiting() && now >= self.resend_at() {
-            self.follower.progress.borrow_mut().rewind();
-            self.round_sent = self.follower.progress.borrow().round();
+            self.follower().progress.borrow_mut().rewind();
+            let answered = self.follower().progress.borrow().round();
+            self.round_sent = answered;
             self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
             self.patience_from = now;
         }
@@ -118,10 +116,10 @@ impl<'a> Sender<'a> {
     /// acknowledgement shows that the entries arrived: replies to heartbeats and rounds must not put off sending
     /// lost entries again.
     fn note_progress(&mut self, now: Instant) {
-        if self.follower.heard.get() > self.patience_from {
+        if self.follower().heard.get() > self.patience_from {
             self.backoff = 0;
         }
-        let matched = self.follower.progress.borrow().matched();
+        let matched = self.follower().progress.borrow().matched();
         if matched > self.matched_then {
             self.matched_then = matched;
             self.patience_from = now;
@@ -130,7 +128,7 @@ impl<'a> Sender<'a> {
 
     /// Whether an answer is outstanding that the sender would ask for again.
     fn is_waiting(&self) -> bool {
-        let progress = self.follower.progress.borrow();
+        let progress = self.follower().progress.borrow();
         progress.is_waiting() || progress.round() < self.round_sent
     }
 
@@ -151,17 +149,17 @@ impl<'a> Sender<'a> {
 
     fn may_send_entries(&self) -> bool {
         let window = self.node.config.max_inflight_appends;
-        self.follower.progress.borrow().may_send(self.node.log.last().index, window)
+        self.follower().progress.borrow().may_send(self.node.log.last().index, window)
     }
 
     fn send_entries(&mut self, now: Instant) {
-        let next = self.follower.progress.borrow().next();
+        let next = self.follower().progress.borrow().next();
         let limit = self.node.config.max_entries_per_append.min(MAX_ENTRIES_PER_FRAME);
         if !self.is_waiting() {
             self.patience_from = now;
         }
         let count = self.send(next.prev(), limit, now);
-        self.follower.progress.borrow_mut().sent(count);
+        self.follower().progress.borrow_mut().sent(count);
         probe::point("append sent");
     }
 
@@ -170,13 +168,13 @@ impl<'a> Sender<'a> {
         if !self.is_waiting() {
             self.patience_from = now;
         }
-        let matched = self.follower.progress.borrow().matched();
+        let matched = self.follower().progress.borrow().matched();
         self.send(matched, 0, now);
     }
 
     /// Sends up to `limit` entries that follow `prev`; returns how many.
     fn send(&mut self, prev: Index, limit: usize, now: Instant) -> usize {
-        let node = self.node;
+        let node = &*self.node;
         let log = node.log.entries();
         let entries = log.batch(prev.next(), limit);
         let head = AppendRequest {
@@ -189,15 +187,17 @@ impl<'a> Sender<'a> {
         };
         node.world.emit(AppendSent {
             term: head.term.0,
-            to: self.follower.id.0.into(),
+            to: self.follower().id.0.into(),
             prev_index: prev.0,
             prev_term: head.prev.term.0,
             commit_count: head.commit.0 << 16 | entries.len() as u64,
         });
-        node.transport.send_append(self.follower.id, &head, entries);
+        node.transport.send_append(self.follower().id, &head, entries);
+        let (round, count) = (head.round, entries.len());
+        drop(log);
         self.sent = now;
-        self.round_sent = head.round;
-        entries.len()
+        self.round_sent = round;
+        count
     }
 
     /// The term of this leadership, whatever the node's has become.

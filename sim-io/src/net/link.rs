@@ -159,8 +159,8 @@ impl Link {
         {
             self.latency_ns *= config.slow_factor;
         }
-        self.lost = config.loss_per_million > 0
-            && sample(LOSS, self.bases.loss).chance(config.loss_per_million);
+        self.lost =
+            config.loss_per_million > 0 && sample(LOSS, self.bases.loss).chance(config.loss_per_million);
         self.copy_ns = None;
         if config.duplicate_per_million > 0 {
             let sample = sample(DUPLICATION, self.bases.duplication);

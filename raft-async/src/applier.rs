@@ -13,7 +13,7 @@ use crate::mutant::Mutant;
 use crate::node::Node;
 use crate::reads::Read;
 use crate::trace::CommandAcknowledged;
-use crate::types::{Command, Index, Op, OpReply, Term};
+use crate::types::{Command, Index, Op, OpReply, Sequence, SessionId, Term};
 use crate::wire::{Answer, ClientReply, ClientRequest, Message};
 use sim_runtime::time;
 use std::cell::{Cell, RefCell};
@@ -49,6 +49,17 @@ impl Answers {
     /// The client waits for an entry that is in the log now.
     pub(crate) fn expect(&self, pending: Pending) {
         self.writes.borrow_mut().push_back(pending);
+    }
+
+    /// Whether the operation is in the log already and waits for its turn; its answer will go to `client` then.
+    pub(crate) fn is_expected(&self, session: SessionId, sequence: Sequence, client: SocketAddr) -> bool {
+        let mut writes = self.writes.borrow_mut();
+        let is_it = |pending: &&mut Pending| {
+            (pending.request.session, pending.request.sequence) == (session, sequence)
+        };
+        let Some(pending) = writes.iter_mut().find(is_it) else { return false };
+        pending.client = client;
+        true
     }
 
     /// Nobody leads here any more.

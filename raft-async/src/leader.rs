@@ -163,6 +163,10 @@ impl<'a> Leader<'a> {
             self.node.transport.send_to(client, &reply);
             return;
         }
+        if self.node.answers.is_expected(session, sequence, client) {
+            // A retry of what is under way. Another entry would only make everybody wait longer, and retry more.
+            return;
+        }
         let command = Command::Client { session, sequence, ack_below, op };
         let index = if self.node.planted().has(Mutant::SplitAppend) {
             planted::append_later(self.node, self.term(), command)

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sim_io::fs::{DiskConfig, Disks, File};
 use sim_io::nemesis::{self, Fault, FaultKind, Links, Plan, PlanConfig, PlannedFault, Target, When};
-use sim_io::net::{Net, NetConfig, UdpSocket, addr_of};
+use sim_io::net::{Burst, Net, NetConfig, UdpSocket, addr_of};
 use sim_runtime::time::{self, Instant, sleep};
 use sim_runtime::verdict::RunReport;
 use sim_runtime::{Handle, NodeId, Options, World, node};
@@ -471,4 +471,33 @@ fn whatever_a_plan_does_is_undone_and_every_kind_does_something() {
             "{name} was never reached"
         );
     }
+}
+
+/// Else what is under way outlives the fault by far, and a stream stands still behind it.
+#[test]
+fn a_slow_link_does_not_multiply_the_tail() {
+    let mut world = World::new(1, Options::default());
+    let handle = world.handle();
+    let net = handle.device::<Net>();
+    net.configure(NetConfig { tail_per_million: 1_000_000, tail_factor: 20, ..NetConfig::calm() });
+    let received = Rc::new(RefCell::new(None));
+    let note = received.clone();
+    let node = handle.add_node("receiver", move || {
+        let note = note.clone();
+        async move {
+            let socket = UdpSocket::bind(addr_of(node::id(), PORT)).await.expect("the port is free");
+            socket.recv().await.expect("the socket is alive");
+            note.replace(Some(Handle::current().now_ns()));
+        }
+    });
+    handle.boot(node);
+    net.burst(1, NodeId::HOST, node, Burst::Slow { factor: 50 });
+    world.run(async move {
+        let socket = UdpSocket::bind(addr_of(NodeId::HOST, 0)).await.expect("a port is free");
+        socket.send_to(b"x", addr_of(node, PORT)).await.expect("it is short");
+        sleep(Duration::from_secs(5)).await;
+    });
+    // 1 to 3 ms, fifty times; with the tail of twenty times on top it would be a second at least.
+    let received_ns = received.take().expect("it is received");
+    assert!((50 * MS..=150 * MS).contains(&received_ns), "after {received_ns} ns");
 }

@@ -150,7 +150,8 @@ impl Link {
         self.known_until_ns = at_ns + BUCKET_NS;
         let sample = |field, base| world.sample_row(Row::with_base(field, key, base), bucket, at_ns);
         let latency = sample(LATENCY, self.bases.latency);
-        self.latency_ns = latency.range(config.latency_min_us * 1_000, config.latency_max_us * 1_000);
+        let base_ns = latency.range(config.latency_min_us * 1_000, config.latency_max_us * 1_000);
+        self.latency_ns = base_ns;
         if latency.split(0).chance(config.tail_per_million) {
             self.latency_ns *= config.tail_factor;
         }
@@ -171,12 +172,12 @@ impl Link {
         }
         self.struck = Struck::default();
         if !self.bursts.is_empty() {
-            self.read_bursts(world, config, at_ns);
+            self.read_bursts(world, config, at_ns, base_ns);
         }
     }
 
     #[cold]
-    fn read_bursts(&mut self, world: &Handle, config: &NetConfig, at_ns: u64) {
+    fn read_bursts(&mut self, world: &Handle, config: &NetConfig, at_ns: u64, base_ns: u64) {
         let key = link_key(self.from, self.to);
         let (mut slow, mut loss, mut duplication) = (1, 0, 0);
         for (_, burst) in &self.bursts {
@@ -191,7 +192,9 @@ impl Link {
             slow = 1;
         }
         let latency_ns = self.latency_ns;
-        self.latency_ns = latency_ns.saturating_mul(slow.into());
+        // Not the tail on top of that: messages that are under way for many seconds outlive the fault, and hold up all that
+        // a stream sends after them.
+        self.latency_ns = latency_ns.max(base_ns.saturating_mul(slow.into()));
         self.copy_ns = self.copy_ns.map(|copy_ns| copy_ns - latency_ns + self.latency_ns);
         let is_lost = loss > 0 && world.sample_at(LOSS, key, at_ns).split(1).chance(loss);
         let sample = (duplication > 0).then(|| world.sample_at(DUPLICATION, key, at_ns).split(1));

@@ -64,6 +64,9 @@ pub enum Unusable {
     /// A timeline says all by itself.
     #[error("a file says all about its run: `{0}` cannot be added")]
     FlagsWithFile(String),
+    /// There is nothing to shrink.
+    #[error("seed {0} passes: there is nothing to shrink")]
+    Passes(u64),
     /// The system refused something.
     #[error("cannot {0}: {1}")]
     System(&'static str, io::Error),
@@ -83,6 +86,8 @@ enum Command {
     Campaign(CampaignArgs),
     /// Run one seed or timeline again: verdict, digests and, on request, its story.
     Replay(ReplayArgs),
+    /// Make a failing seed or timeline smaller for as long as the same check fails.
+    Shrink(ShrinkArgs),
     /// Put the JSON files of all shards of a campaign together.
     Merge(MergeArgs),
 }
@@ -227,6 +232,9 @@ pub struct CampaignArgs {
     /// Run the timelines (*.json) of this folder first, and add one of each kind of failure that is found.
     #[arg(long, value_name = "FOLDER")]
     pub corpus: Option<PathBuf>,
+    /// Shrink the first failure of each kind, into the folder of the corpus or else into `shrunk`.
+    #[arg(long)]
+    pub shrink: bool,
     /// How many idle runs in a million are accepted before the exit status is 3.
     #[arg(long, default_value_t = 10_000)]
     pub idle_allowed: u32,
@@ -291,6 +299,26 @@ pub struct MergeArgs {
     pub idle_allowed: u32,
 }
 
+/// `shrink`
+#[derive(Args, Clone, Debug)]
+pub struct ShrinkArgs {
+    /// The seed, or a file with a timeline.
+    #[arg(value_name = "SEED|FILE.json")]
+    pub what: SeedOrFile,
+    /// What shapes the run.
+    #[command(flatten)]
+    pub shape: Shape,
+    /// Where the small timeline goes [default: shrunk-SEED.json].
+    #[arg(long, value_name = "FILE.json")]
+    pub out: Option<PathBuf>,
+    /// Worker threads [default: all cores]. The result does not depend on it.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Write what it came to as JSON.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+}
+
 /// `replay`
 #[derive(Args, Clone, Debug)]
 pub struct ReplayArgs {
@@ -329,6 +357,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Campaign(args) => command::campaign::run(args, &mut out),
         Command::Replay(args) => command::replay::run(args, &mut out),
         Command::Merge(args) => command::merge::run(args, &mut out),
+        Command::Shrink(args) => command::shrink::run(args, &mut out),
     };
     let status = ended.unwrap_or_else(|unusable| {
         complain(&format!("error: {unusable}"));
@@ -344,7 +373,7 @@ fn one_line(message: &str) -> String {
     if line.starts_with("error:") {
         line
     } else {
-        format!("error: a command is needed: campaign, replay or merge ({line})")
+        format!("error: a command is needed: campaign, replay, shrink or merge ({line})")
     }
 }
 

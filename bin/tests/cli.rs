@@ -268,3 +268,40 @@ impl Swapped for Output {
         Self { stdout: self.stderr, stderr: self.stdout, ..self }
     }
 }
+
+#[test]
+fn a_failure_shrinks_to_a_small_file_that_fails_alike() {
+    let folder = folder("shrink");
+    let (file, again) = (folder.join("small.json"), folder.join("smaller.json"));
+    let (file, again) = (text(&file), text(&again));
+    let flags = ["--profile", "reference", "--mutant", "double_vote"];
+    let shrunk = bin(&[&["shrink", "1", "--out", file][..], &flags].concat());
+    assert_eq!(shrunk.status.code(), Some(1), "{shrunk:?}");
+    assert!(stdout(&shrunk).contains("election safety"), "{}", stdout(&shrunk));
+
+    let timeline: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(file).expect("it was written")).expect("it is JSON");
+    assert_eq!(timeline["config"]["servers"], 3);
+    let faults = timeline["plan"]["faults"].as_array().expect("a list").len();
+    assert!(faults <= 2, "{faults} faults are left");
+
+    let replayed = bin(&["replay", file]);
+    assert_eq!(replayed.status.code(), Some(1));
+    assert!(stdout(&replayed).contains("election safety"));
+
+    // Nothing is left to be taken away, whatever the number of threads.
+    let once_more = bin(&["shrink", file, "--out", again, "--jobs", "1"]);
+    assert_eq!(once_more.status.code(), Some(1), "{once_more:?}");
+    let read = |file: &str| fs::read_to_string(file).expect("it was written");
+    assert_eq!(read(file), read(again));
+}
+
+#[test]
+fn what_passes_is_not_shrunk() {
+    let file = folder("shrink-pass").join("small.json");
+    let file = text(&file);
+    let refused = bin(&["shrink", "1", "--profile", "reference", "--out", file]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("nothing to shrink"), "{refused:?}");
+    assert!(!Path::new(file).exists());
+}

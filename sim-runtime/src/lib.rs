@@ -22,6 +22,7 @@
 //! | [`verdict`] | what a run is found to be |
 //! | [`scenario`] | timelines as data, and what can run one |
 //! | [`campaign`] | one scenario under many seeds |
+//! | [`shrink`] | a failing timeline made smaller |
 //!
 //! Programs use the free functions ([`spawn`], [`task()`], [`time::sleep`], [`rng()`], [`trace::emit`]), which find
 //! the running world through one thread-local slot; devices and harnesses hold a [`Handle`].
@@ -45,6 +46,7 @@ pub mod invariant;
 pub mod verdict;
 pub mod scenario;
 pub mod campaign;
+pub mod shrink;
 
 pub use node::{NodeId, Owner};
 pub use rng::{rng, rng_named};

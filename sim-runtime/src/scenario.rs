@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::rng::Override;
-use crate::verdict::RunReport;
+use crate::verdict::{Failure, RunReport};
 
 /// Everything that a run is a function of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -56,6 +56,24 @@ pub trait Scenario: Sync {
     fn simpler(&self, plan: &Self::Plan) -> Vec<Self::Plan> {
         let _ = plan;
         Vec::new()
+    }
+
+    /// Timelines that are one step simpler than `timeline`, which fails as `failure` says; the most promising first.
+    /// Each must be smaller in some respect, so that shrinking comes to an end.
+    fn moves(
+        &self,
+        timeline: &Timeline<Self::Config, Self::Plan>,
+        failure: &Failure,
+    ) -> Vec<Timeline<Self::Config, Self::Plan>> {
+        let _ = failure;
+        let with = |plan| Timeline { plan, ..timeline.clone() };
+        self.simpler(&timeline.plan).into_iter().map(with).collect()
+    }
+
+    /// The same timeline with everything that waits for a moment fixed to the moment that came, for shrinking. It need
+    /// not be exact.
+    fn concrete(&self, timeline: &Timeline<Self::Config, Self::Plan>) -> Timeline<Self::Config, Self::Plan> {
+        timeline.clone()
     }
 
     /// The timeline of a bare seed.

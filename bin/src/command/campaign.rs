@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,12 +10,15 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use sim_runtime::campaign::{self, Settings, Summary};
+use sim_runtime::scenario::Scenario;
 
 use super::corpus::{self, Corpus, FailedFile};
 use super::outcome::{Failed, Outcome, Shard, Stopped};
+use super::shrink;
 use super::table;
 use crate::cli::{CampaignArgs, Status, Unusable, create, write_json};
 use crate::out::{Out, complain};
+use crate::raft::Raft;
 use crate::raft::coverage::OPERATIONS_OK;
 use crate::{say, signals};
 
@@ -66,11 +70,39 @@ pub fn run(args: &CampaignArgs, out: &mut Out) -> Result<Status, Unusable> {
             say!(out, "kept: {}", kept.display());
         }
     }
+    if args.shrink {
+        shrink_failures(args, &scenario, &summary, out)?;
+    }
     if !args.quiet {
         table::print(args, &outcome, elapsed, settings.jobs, out);
     }
     write_json(file, &serde_json::to_value(&outcome).expect("an outcome is plain data"))?;
     Ok(outcome.status(args.idle_allowed))
+}
+
+/// Shrinks the failure of the lowest seed of each kind.
+#[expect(clippy::disallowed_methods, reason = "results are real files")]
+fn shrink_failures(
+    args: &CampaignArgs,
+    scenario: &Raft,
+    summary: &Summary,
+    out: &mut Out,
+) -> Result<(), Unusable> {
+    let folder = args.corpus.clone().unwrap_or_else(|| PathBuf::from("shrunk"));
+    let mut kinds = BTreeSet::new();
+    for run in summary.failures.iter().filter(|run| run.first.category.is_failure()) {
+        let kind = run.first.fingerprint();
+        if !kinds.insert(kind) {
+            continue;
+        }
+        std::fs::create_dir_all(&folder).map_err(|error| Unusable::Write(folder.clone(), error))?;
+        let file = folder.join(format!("{kind:016x}-{}-shrunk.json", run.seed));
+        let settings = shrink::settings(args.jobs);
+        signals::install(&settings.stop)
+            .map_err(|error| Unusable::System("install signal handlers", error))?;
+        shrink::shrink_to(scenario, scenario.timeline(run.seed), &settings, &file, out)?;
+    }
+    Ok(())
 }
 
 /// Ends the supply of seeds when the time is over, or on the first failure where that is wanted. What is under way then

@@ -13,15 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use sim_io::nemesis::Plan;
 use sim_runtime::campaign::{self, Settings, Summary};
-use sim_runtime::scenario::{Scenario, Timeline, Watch};
+use sim_runtime::scenario::{Scenario, Watch};
 use sim_runtime::verdict::{Category, RunReport};
 
 use super::outcome::Shard;
 use crate::cli::Unusable;
-use crate::raft::{Config, Raft};
-
-/// A timeline of Raft.
-pub type RaftTimeline = Timeline<Config, Plan>;
+use crate::raft::{Config, Raft, RaftTimeline};
 
 /// A file whose run was not a pass.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]

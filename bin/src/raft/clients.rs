@@ -76,7 +76,9 @@ pub(super) async fn run(config: Rc<Config>, board: Board) {
         // A lane that panics is reported as what it is, by the runtime.
         let _ = other.await;
     }
-    first.read_everything().await;
+    if shared.config.final_reads {
+        first.read_everything().await;
+    }
     board.finished.set(board.finished.get() + 1);
     board.one_finished.notify_one();
     // A client stays on the network; only its program has nothing to do any more.
@@ -164,16 +166,38 @@ impl Lane {
             let session = self.shared.session().await;
             while self.is_working() {
                 let op = self.choose();
+                if self.has_done_its_share() {
+                    // The sender of phases outlives all clients.
+                    let _ = self.board.phase.changed().await;
+                    break;
+                }
+                if self.is_skipped() {
+                    self.think().await;
+                    continue;
+                }
                 if self.call(&session, op).await.is_none() {
                     break;
                 }
-                let think = self.world.sample_fixed(THINK, self.place());
-                sleep(Duration::from_micros(think.range(0, self.shared.config.think_max_us))).await;
+                self.think().await;
                 if self.is_left(&session) {
                     break;
                 }
             }
         }
+    }
+
+    async fn think(&self) {
+        let think = self.world.sample_fixed(THINK, self.place());
+        sleep(Duration::from_micros(think.range(0, self.shared.config.think_max_us))).await;
+    }
+
+    fn is_skipped(&self) -> bool {
+        let Shared { number, config, .. } = &*self.shared;
+        config.skipped.contains(&(*number, self.number, self.ordinal))
+    }
+
+    fn has_done_its_share(&self) -> bool {
+        self.shared.config.operations.is_some_and(|operations| self.ordinal > operations)
     }
 
     /// The fresh operations after healing, in a fresh session: each key is read until it is answered.

@@ -4,7 +4,7 @@
 //!
 //! Not here: when what goes wrong (the plan, sim-io's nemesis).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -83,6 +83,12 @@ pub struct Config {
     pub carrier: Carrier,
     /// For how long faults strike and clients work.
     pub faults_ms: u64,
+    /// How many operations a lane of a client may carry out while there are faults; `None`: as many as it can.
+    pub operations: Option<u64>,
+    /// Operations that are left out: (client, lane, ordinal), clients and ordinals from 1, lanes from 0.
+    pub skipped: BTreeSet<(u16, u16, u64)>,
+    /// Whether every client reads every key once more at the end.
+    pub final_reads: bool,
     /// How many operations each client has outstanding, 1 or more; 1 for those that are not listed.
     pub outstanding: Vec<u16>,
     /// How many keys hold a register, 1 or more.
@@ -174,6 +180,9 @@ impl Config {
             clients: 3,
             carrier: Carrier::Datagrams,
             faults_ms: 6_000,
+            operations: None,
+            skipped: BTreeSet::new(),
+            final_reads: true,
             outstanding: Vec::new(),
             registers: 1,
             lists: 1,

@@ -14,10 +14,11 @@ mod census;
 mod story;
 mod swarm;
 mod damage;
+mod simpler;
 
 pub use config::{Config, Profile};
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -30,13 +31,16 @@ use sim_io::net::Net;
 use sim_runtime::scenario::{Scenario, Timeline, Watch};
 use sim_runtime::sync::{Notify, watch};
 use sim_runtime::time::{Instant, sleep, timeout};
-use sim_runtime::verdict::RunReport;
+use sim_runtime::verdict::{Failure, RunReport};
 use sim_runtime::{Handle, NodeId, Options, World};
 
 use census::{Census, Progress};
 use clients::{Board, Phase};
 use damage::Operator;
 use story::Story;
+
+/// A timeline of Raft.
+pub type RaftTimeline = Timeline<Config, Plan>;
 
 /// Raft under a profile, with what the command line says otherwise.
 #[derive(Clone, Debug, Default)]
@@ -102,7 +106,24 @@ impl Scenario for Raft {
         plan.simpler()
     }
 
-    fn run(&self, timeline: &Timeline<Config, Plan>, watch: Watch) -> (RunReport, Vec<String>) {
+    fn moves(&self, timeline: &RaftTimeline, failure: &Failure) -> Vec<RaftTimeline> {
+        simpler::moves(timeline, failure)
+    }
+
+    fn concrete(&self, timeline: &RaftTimeline) -> RaftTimeline {
+        let plan = play(timeline, Watch::default()).2;
+        Timeline { plan: plan.unwrap_or_else(|| timeline.plan.clone()), ..timeline.clone() }
+    }
+
+    fn run(&self, timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>) {
+        let (report, story, _) = play(timeline, watch);
+        (report, story)
+    }
+}
+
+/// Runs a timeline. Beside report and story: the faults as they came, unless the run ended before they were over.
+fn play(timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>, Option<Plan>) {
+    {
         let config = Rc::new(timeline.config.clone());
         let mut world = World::new(timeline.seed, options(timeline, watch));
         let handle = world.handle();
@@ -140,9 +161,11 @@ impl Scenario for Raft {
             timeline.plan.clone(),
             Director { config, board, tell_phase, progress, operator, servers, clients },
         );
-        world.run(async move { director.run(plan).await });
+        let begun = Rc::new(RefCell::new(None));
+        let tell = begun.clone();
+        world.run(async move { director.run(plan, &tell).await });
         let report = world.report();
-        (report, story.map(Story::into_lines).unwrap_or_default())
+        (report, story.map(Story::into_lines).unwrap_or_default(), begun.take())
     }
 }
 
@@ -201,10 +224,10 @@ struct Director {
 }
 
 impl Director {
-    async fn run(self, plan: Plan) {
+    async fn run(self, plan: Plan, begun: &RefCell<Option<Plan>>) {
         let world = Handle::current();
         self.servers.iter().chain(&self.clients).for_each(|node| world.boot(*node));
-        nemesis::run(plan).await;
+        begun.replace(Some(nemesis::run(plan).await));
         self.operator.repair();
 
         let grace = self.config.grace();

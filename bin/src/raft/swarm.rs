@@ -12,7 +12,7 @@
 //! recovers within [`Config::grace`], whatever was drawn; a seed costs about as much as one of the reference profile.
 //! Not here: which fault strikes when (sim-io's `Plan`, from what is drawn here).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use raft_async::Carrier;
 use raft_async::mutant::Planted;
@@ -75,6 +75,9 @@ pub(super) fn draw(seed: u64) -> Config {
         clients,
         carrier: swarm.pick("carrier", &[Carrier::Datagrams, Carrier::Datagrams, Carrier::Streams]),
         faults_ms: 0,
+        operations: None,
+        skipped: BTreeSet::new(),
+        final_reads: true,
         outstanding: (1..=clients).map(|client| swarm.outstanding(client)).collect(),
         registers: swarm.pick("registers", &[1, 1, 1, 2, 4]),
         lists: swarm.pick("lists", &[1, 1, 1, 2, 4]),

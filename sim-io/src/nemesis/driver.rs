@@ -36,9 +36,12 @@ const IDLE: &str = "faults that found nothing to do";
 
 /// Carries out `plan` and returns when everything is healed at `heal_at_ns`. Runs on the host.
 ///
+/// Returns what came of the plan, as a plan: the faults that found something to do, each at the time when it began and to
+/// the nodes that it struck. It heals when the other does.
+///
 /// # Panics
 /// Outside a run, or if the plan names nodes that do not exist.
-pub async fn run(plan: Plan) {
+pub async fn run(plan: Plan) -> Plan {
     let world = Handle::current();
     let heal_at_ns = plan.heal_at_ns;
     let nemesis = Rc::new(Nemesis {
@@ -48,6 +51,7 @@ pub async fn run(plan: Plan) {
         plan,
         holds: RefCell::default(),
         unfired: RefCell::default(),
+        begun: RefCell::default(),
     });
     nemesis.declare_counters();
     let drive = |fault: &PlannedFault| {
@@ -58,6 +62,9 @@ pub async fn run(plan: Plan) {
     sleep(Duration::from_nanos(heal_at_ns.saturating_sub(world.now_ns()))).await;
     driven.iter().for_each(sim_runtime::JoinHandle::abort);
     nemesis.heal();
+    let mut faults = nemesis.begun.take();
+    faults.sort_by_key(|fault| (fault.when.earliest_ns(), fault.id));
+    Plan { faults, ..nemesis.plan.clone() }
 }
 
 /// What a fault holds while it lasts.
@@ -82,6 +89,8 @@ struct Nemesis {
     holds: RefCell<BTreeMap<u32, Hold>>,
     /// Aimed faults that have not fired yet.
     unfired: RefCell<Vec<u32>>,
+    /// Faults as they began.
+    begun: RefCell<Vec<PlannedFault>>,
 }
 
 impl Nemesis {
@@ -148,6 +157,11 @@ impl Nemesis {
             self.world.count(IDLE, 1);
             return false;
         }
+        self.begun.borrow_mut().push(PlannedFault {
+            when: When::At { at_ns: self.world.now_ns() },
+            what: fault.what.concrete(|target| self.resolve(target, hit)),
+            ..fault.clone()
+        });
         let kind = fault.what.kind();
         let nodes = self.nodes(&fault.what, &hold, hit);
         let mask = nodes.iter().filter(|node| node.0 < 64).fold(0, |mask, node| mask | 1 << node.0);

@@ -7,6 +7,7 @@
 //! | [`plan`] | a list of faults from a seed, and its simpler variants |
 //! | `choose` | one fault of a plan: kind, moment, victim |
 //! | `milder` | what to try in place of a fault |
+//! | `concrete` | plans for the nodes that were meant, and for fewer nodes |
 //! | `driver` | [`run`]: applies faults and takes them back |
 //!
 //! Invariants: whatever the nemesis did is undone when [`run`] returns; a plan decides nothing while it runs
@@ -18,6 +19,7 @@ pub mod kind;
 pub mod plan;
 mod choose;
 mod milder;
+mod concrete;
 mod driver;
 
 pub use driver::run;

@@ -1,0 +1,123 @@
+//! `shrink`: the smallest timeline with the same failure, as a file.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use sim_runtime::scenario::Scenario;
+use sim_runtime::shrink::{self, Settings, Shrunk};
+
+use super::corpus::read_timeline;
+use crate::cli::{SeedOrFile, ShrinkArgs, Status, Unusable, create, write_json};
+use crate::out::Out;
+use crate::raft::{Config, Raft, RaftTimeline};
+use crate::{say, signals};
+
+use sim_io::nemesis::Plan;
+
+/// Shrinks a seed or a file.
+///
+/// # Errors
+/// When the timeline passes, or a file cannot be read or written.
+#[expect(clippy::disallowed_methods, reason = "how long it took is real time")]
+pub fn run(args: &ShrinkArgs, out: &mut Out) -> Result<Status, Unusable> {
+    let json_file = create(args.json.as_deref())?;
+    let scenario = args.shape.scenario();
+    let start = match &args.what {
+        SeedOrFile::Seed(seed) => scenario.timeline(*seed),
+        SeedOrFile::File(path) => {
+            let flags = args.shape.flags();
+            if !flags.is_empty() {
+                return Err(Unusable::FlagsWithFile(flags.trim().to_owned()));
+            }
+            read_timeline(path)?
+        }
+    };
+    let seed = start.seed;
+    let file = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("shrunk-{seed}.json")));
+    let settings = settings(args.jobs);
+    signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
+    let began = std::time::Instant::now();
+    let before = size(&start);
+    let Some(shrunk) = shrink_to(&scenario, start, &settings, &file, out)? else {
+        return Err(Unusable::Passes(seed));
+    };
+    let wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let value = json!({
+        "seed": seed,
+        "verdict": shrunk.failure.category.name(),
+        "property": shrunk.failure.property,
+        "before": before,
+        "after": size(&shrunk.timeline),
+        "tried": shrunk.tried,
+        "wall_ms": wall_ms,
+        "file": file,
+    });
+    write_json(json_file, &value)?;
+    Ok(Status::Failed)
+}
+
+/// Shrinks `start` into `file` and says what came of it; `None` when it passes.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(super) fn shrink_to(
+    scenario: &Raft,
+    start: RaftTimeline,
+    settings: &Settings,
+    file: &Path,
+    out: &mut Out,
+) -> Result<Option<Shrunk<Config, Plan>>, Unusable> {
+    // The place is tried before the work is done.
+    let place = create(Some(file))?;
+    let seed = start.seed;
+    let before = size(&start);
+    let Some(shrunk) = shrink::shrink(scenario, start, settings, |_| {}) else {
+        #[expect(clippy::disallowed_methods, reason = "the file that was made for nothing")]
+        let _ = std::fs::remove_file(file);
+        return Ok(None);
+    };
+    let timeline = serde_json::to_value(&shrunk.timeline).expect("a timeline is plain data");
+    write_json(place, &timeline)?;
+    say!(out, "seed {seed}: {}: {}", shrunk.failure.category, shrunk.failure.property);
+    say!(out, "  {}", shrunk.failure.evidence);
+    let interrupted = if shrunk.interrupted { " (interrupted)" } else { "" };
+    say!(out, "  {} runs, {} steps{interrupted}", shrunk.tried, shrunk.steps);
+    say!(out, "  from {}", describe(&before));
+    say!(out, "  to   {}", describe(&size(&shrunk.timeline)));
+    say!(out, "  reproduce: cargo run --release -p bin -- replay {}", file.display());
+    Ok(Some(shrunk))
+}
+
+pub(super) fn settings(jobs: Option<u16>) -> Settings {
+    let usual = Settings::default();
+    Settings { jobs: jobs.unwrap_or(usual.jobs), ..usual }
+}
+
+/// How large a timeline is.
+fn size(timeline: &RaftTimeline) -> Value {
+    let Config { servers, clients, operations, faults_ms, .. } = &timeline.config;
+    let lanes: u64 = (1..=*clients).map(|n| u64::from(timeline.config.lanes_of(n))).sum();
+    let planned =
+        operations.map(|n| n.saturating_mul(lanes).saturating_sub(timeline.config.skipped.len() as u64));
+    json!({
+        "nodes": servers,
+        "clients": clients,
+        "operations": planned,
+        "final_reads": timeline.config.final_reads,
+        "faults": timeline.plan.faults.len(),
+        "overrides": timeline.overrides.len(),
+        "duration_ms": faults_ms,
+    })
+}
+
+fn describe(size: &Value) -> String {
+    let operations = match &size["operations"] {
+        Value::Null => "any number of operations".to_owned(),
+        n => format!("{n} operations"),
+    };
+    format!(
+        "{} servers, {} clients, {operations}, {} faults, {} ms",
+        size["nodes"], size["clients"], size["faults"], size["duration_ms"]
+    )
+}

@@ -1,0 +1,268 @@
+//! Makes a failing timeline smaller for as long as the same check fails.
+//!
+//!   timeline ──moves──► candidates, each under several seeds ──run──► the first that fails alike ──► timeline, again
+//!
+//! Deletion alone gets stuck: without one fault the rest of the run goes another way, and a failure that needs a race is
+//! gone although the fault had no part in it. So every candidate is tried under several seeds of the fields, with the
+//! same configuration and plan. It is kept if the *same check* fails: same category, property and shape of the violation
+//! ([`Failure::fingerprint`]). Two bugs that violate one property in one shape are one to it.
+//!
+//! Invariants: the result does not depend on the number of threads (of the candidates that fail alike the first in order
+//! is taken); what is kept has failed when it was run, alone.
+//! Not here: what is simpler than what ([`Scenario::moves`]).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use crate::rng::{Override, Set, mix};
+use crate::scenario::{Scenario, Timeline, Watch};
+use crate::verdict::Failure;
+
+/// How to shrink.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Worker threads.
+    pub jobs: u16,
+    /// Under how many seeds each candidate is tried, its own included.
+    pub seeds: u32,
+    /// Set from outside: stop, and keep the best so far.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let jobs = thread::available_parallelism().map_or(1, usize::from);
+        Self { jobs: u16::try_from(jobs).unwrap_or(u16::MAX), seeds: 8, stop: Arc::default() }
+    }
+}
+
+/// What shrinking came to.
+#[derive(Clone, Debug)]
+pub struct Shrunk<C, P> {
+    /// The smallest timeline found.
+    pub timeline: Timeline<C, P>,
+    /// How it fails.
+    pub failure: Failure,
+    /// Runs that were made.
+    pub tried: u64,
+    /// How often a candidate was kept.
+    pub steps: u64,
+    /// Somebody stopped it before nothing smaller was found.
+    pub interrupted: bool,
+}
+
+/// More steps than this are a mistake in the moves: each is to make something smaller.
+const MOST_STEPS: u64 = 10_000;
+
+/// Shrinks `start`; `None` when it does not fail. `progress` is told after each step.
+pub fn shrink<S>(
+    scenario: &S,
+    start: Timeline<S::Config, S::Plan>,
+    settings: &Settings,
+    mut progress: impl FnMut(&Shrunk<S::Config, S::Plan>),
+) -> Option<Shrunk<S::Config, S::Plan>>
+where
+    S: Scenario,
+    S::Config: Send + Sync,
+    S::Plan: Send + Sync,
+{
+    let failure = failure_of(scenario, &start)?;
+    let wanted = failure.fingerprint();
+    let mut best = Shrunk { timeline: start, failure, tried: 1, steps: 0, interrupted: false };
+    // What waits for a moment is fixed to the moment that came, where that fails alike.
+    let concrete = scenario.concrete(&best.timeline);
+    best.tried += 2;
+    if let Some(failure) = failure_of(scenario, &concrete)
+        && failure.fingerprint() == wanted
+    {
+        (best.timeline, best.failure) = (concrete, failure);
+        progress(&best);
+    }
+    loop {
+        let steps_before = best.steps;
+        let mut from = 0;
+        loop {
+            let moves = scenario.moves(&best.timeline, &best.failure);
+            let candidates = with_seeds(moves.get(from..).unwrap_or(&[]), settings.seeds);
+            let (tried, found) = first_that_fails(scenario, &candidates, wanted, settings);
+            best.tried += tried;
+            let Some((place, failure)) = found else { break };
+            // The moves before this one had no effect a moment ago, and are tried again in the next round.
+            from += place / settings.seeds.max(1) as usize;
+            best.timeline = candidates[place].clone();
+            best.failure = failure;
+            best.steps += 1;
+            assert!(best.steps < MOST_STEPS, "shrinking goes round in circles");
+            progress(&best);
+        }
+        best.interrupted = settings.stop.load(Ordering::Relaxed);
+        if best.interrupted || best.steps == steps_before {
+            return Some(best);
+        }
+    }
+}
+
+/// Each timeline under its own seed, then under others.
+fn with_seeds<C: Clone, P: Clone>(moves: &[Timeline<C, P>], seeds: u32) -> Vec<Timeline<C, P>> {
+    let seed = |own: u64, n: u32| if n == 0 { own } else { mix(own, u64::from(n)) >> 1 };
+    let of = |timeline: &Timeline<C, P>, n| Timeline { seed: seed(timeline.seed, n), ..timeline.clone() };
+    moves.iter().flat_map(|timeline| (0..seeds.max(1)).map(move |n| of(timeline, n))).collect()
+}
+
+/// How `timeline` fails; `None` when it does not.
+fn failure_of<S: Scenario>(scenario: &S, timeline: &Timeline<S::Config, S::Plan>) -> Option<Failure> {
+    // A candidate may make no sense to the scenario, which may say so by a panic.
+    let run = catch_unwind(AssertUnwindSafe(|| scenario.run(timeline, Watch::default()).0));
+    let report = run.ok()?;
+    report.findings.first().filter(|failure| failure.category.is_failure()).cloned()
+}
+
+/// Runs candidates until one fails as wanted: how many were run, and the place of the first that does.
+fn first_that_fails<S>(
+    scenario: &S,
+    candidates: &[Timeline<S::Config, S::Plan>],
+    wanted: u64,
+    settings: &Settings,
+) -> (u64, Option<(usize, Failure)>)
+where
+    S: Scenario,
+    S::Config: Send + Sync,
+    S::Plan: Send + Sync,
+{
+    let (next, tried) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let first = AtomicUsize::new(usize::MAX);
+    let found = Mutex::new(None::<(usize, Failure)>);
+    let work = || loop {
+        let place = next.fetch_add(1, Ordering::Relaxed);
+        // Places are handed out in order, so whatever is before the first is being run or was.
+        if place >= candidates.len()
+            || place > first.load(Ordering::Relaxed)
+            || settings.stop.load(Ordering::Relaxed)
+        {
+            return;
+        }
+        tried.fetch_add(1, Ordering::Relaxed);
+        if let Some(failure) = failure_of(scenario, &candidates[place])
+            && failure.fingerprint() == wanted
+        {
+            first.fetch_min(place, Ordering::Relaxed);
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            if found.as_ref().is_none_or(|(known, _)| place < *known) {
+                *found = Some((place, failure));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..settings.jobs.max(1) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    (tried.into_inner(), found.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The timelines in which one more of `fields` is calm everywhere and always.
+pub fn calmer<C: Clone, P: Clone>(timeline: &Timeline<C, P>, fields: &[&str]) -> Vec<Timeline<C, P>> {
+    let whole = |field: &str| Override {
+        field: field.to_owned(),
+        key: None,
+        from_ns: 0,
+        to_ns: u64::MAX,
+        set: Set::Calm,
+    };
+    let is_new = |edit: &Override| !timeline.overrides.contains(edit);
+    let edits = fields.iter().map(|field| whole(field)).filter(is_new);
+    edits
+        .map(|edit| {
+            let mut calmer = timeline.clone();
+            calmer.overrides.push(edit);
+            calmer
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::{Category, RunReport};
+    use crate::world::{Options, World};
+
+    /// Fails when the plan holds 3 and 7 and the seed is not a multiple of three.
+    struct Picky;
+
+    impl Scenario for Picky {
+        type Config = u32;
+        type Plan = Vec<u32>;
+
+        fn config(&self, _seed: u64) -> u32 {
+            9
+        }
+
+        fn plan(&self, _seed: u64, _config: &u32) -> Vec<u32> {
+            (0..40).collect()
+        }
+
+        fn run(&self, timeline: &Timeline<u32, Vec<u32>>, _watch: Watch) -> (RunReport, Vec<String>) {
+            let mut world = World::new(timeline.seed, Options::default());
+            let has = |n| timeline.plan.contains(&n);
+            if has(3) && has(7) && timeline.seed % 3 != 0 {
+                world.handle().fail(Category::Invariant, "no pair", "pair", String::new());
+            } else if has(5) {
+                world.handle().fail(Category::Invariant, "no five", "five", String::new());
+            }
+            (world.report(), Vec::new())
+        }
+
+        fn moves(&self, timeline: &Timeline<u32, Vec<u32>>, _: &Failure) -> Vec<Timeline<u32, Vec<u32>>> {
+            let without = |at: usize| {
+                let mut simpler = timeline.clone();
+                simpler.plan.remove(at);
+                simpler
+            };
+            let lower =
+                (timeline.config > 0).then(|| Timeline { config: timeline.config - 1, ..timeline.clone() });
+            (0..timeline.plan.len()).map(without).chain(lower).collect()
+        }
+    }
+
+    #[test]
+    fn what_the_failure_does_not_need_goes_and_no_other_failure_takes_its_place() {
+        for jobs in [1, 2, 5] {
+            let settings = Settings { jobs, ..Settings::default() };
+            let shrunk = shrink(&Picky, Picky.timeline(1), &settings, |_| {}).expect("seed 1 fails");
+            assert_eq!((shrunk.timeline.plan.as_slice(), shrunk.timeline.config), ([3, 7].as_slice(), 0));
+            assert_eq!(shrunk.failure.property, "no pair");
+            let again = shrink(&Picky, shrunk.timeline.clone(), &settings, |_| {}).expect("it fails");
+            assert_eq!((again.timeline, again.steps), (shrunk.timeline, 0));
+        }
+    }
+
+    #[test]
+    fn a_timeline_that_passes_is_not_shrunk() {
+        let start = Timeline { plan: vec![1], ..Picky.timeline(1) };
+        assert!(shrink(&Picky, start, &Settings::default(), |_| {}).is_none());
+    }
+
+    #[test]
+    fn who_stops_it_keeps_the_best_so_far() {
+        let settings = Settings { jobs: 1, ..Settings::default() };
+        let stop = settings.stop.clone();
+        let shrunk = shrink(&Picky, Picky.timeline(1), &settings, |best| {
+            if best.steps == 3 {
+                stop.store(true, Ordering::Relaxed);
+            }
+        });
+        let shrunk = shrunk.expect("seed 1 fails");
+        assert!(shrunk.interrupted);
+        assert_eq!(shrunk.timeline.plan.len(), 37);
+    }
+
+    #[test]
+    fn calmer_timelines_calm_what_is_not_calm_yet() {
+        let once = calmer(&Picky.timeline(1), &["loss", "latency"]);
+        assert_eq!(once.len(), 2);
+        assert_eq!(calmer(&once[0], &["loss", "latency"]).len(), 1);
+    }
+}

@@ -52,6 +52,9 @@ pub enum Unusable {
     /// A file holds no timeline.
     #[error("{0} is not a timeline: {1}")]
     Timeline(PathBuf, serde_json::Error),
+    /// A file holds a timeline that makes no sense.
+    #[error("{0} is no timeline that can be run: {1}")]
+    Nonsense(PathBuf, String),
     /// A file holds no outcome of a campaign.
     #[error("{0} is not the JSON of a campaign: {1}")]
     Outcome(PathBuf, serde_json::Error),
@@ -332,7 +335,7 @@ pub struct ReplayArgs {
     #[arg(long)]
     pub trace: bool,
     /// Print the timeline that the seed stands for, and do not run it.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["trace", "json"])]
     pub plan: bool,
     /// Write the result as JSON.
     #[arg(long)]
@@ -377,13 +380,16 @@ fn one_line(message: &str) -> String {
     }
 }
 
-/// Opens a file for a result before the work begins, so that a wrong path costs nothing.
+/// Opens a file for a result before the work begins, so that a wrong path costs nothing. What it held stays until there is
+/// a result: it may be what is to be read.
 ///
 /// # Errors
 /// [`Unusable::Write`].
 #[expect(clippy::disallowed_methods, reason = "results are real files")]
 pub fn create(path: Option<&Path>) -> Result<Option<(PathBuf, File)>, Unusable> {
-    let open = |path: &Path| match File::create(path) {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false);
+    let open = |path: &Path| match options.open(path) {
         Ok(file) => Ok((path.to_owned(), file)),
         Err(error) => Err(Unusable::Write(path.to_owned(), error)),
     };
@@ -396,6 +402,8 @@ pub fn create(path: Option<&Path>) -> Result<Option<(PathBuf, File)>, Unusable> 
 /// [`Unusable::Write`]; a closed pipe is none.
 pub fn write_json(file: Option<(PathBuf, File)>, value: &serde_json::Value) -> Result<(), Unusable> {
     let Some((path, mut file)) = file else { return Ok(()) };
+    // What is no regular file cannot be cut, and need not be.
+    let _ = file.set_len(0);
     match writeln!(file, "{value:#}") {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Unusable::Write(path, error)),
         _ => Ok(()),

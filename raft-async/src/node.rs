@@ -1,7 +1,7 @@
 //! What all roles of a server share: its hard state, its log, its commit index.
 //!
 //! Handles are cheap and the owner of each thing is one field here. The roles decide and order effects; the
-//! tasks beside them (log writer, applier, replicator) hold the same node.
+//! tasks beside them (log writer, applier) hold the same node.
 //!
 //! Invariants: the commit index never falls; the term that is read here is durable.
 

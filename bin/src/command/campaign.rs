@@ -81,7 +81,6 @@ pub fn run(args: &CampaignArgs, out: &mut Out) -> Result<Status, Unusable> {
 }
 
 /// Shrinks the failure of the lowest seed of each kind.
-#[expect(clippy::disallowed_methods, reason = "results are real files")]
 fn shrink_failures(
     args: &CampaignArgs,
     scenario: &Raft,

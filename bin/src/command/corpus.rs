@@ -18,7 +18,7 @@ use sim_runtime::verdict::{Category, RunReport};
 
 use super::outcome::Shard;
 use crate::cli::Unusable;
-use crate::raft::{Config, Raft, RaftTimeline};
+use crate::raft::{Config, Raft, RaftTimeline, validate};
 
 /// A file whose run was not a pass.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -135,10 +135,12 @@ impl Scenario for Corpus {
 /// Reads a timeline.
 ///
 /// # Errors
-/// [`Unusable::Read`], [`Unusable::Timeline`].
+/// [`Unusable::Read`], [`Unusable::Timeline`], [`Unusable::Nonsense`].
 pub fn read_timeline(file: &Path) -> Result<RaftTimeline, Unusable> {
     let text = std::fs::read_to_string(file).map_err(|error| Unusable::Read(file.to_owned(), error))?;
-    serde_json::from_str(&text).map_err(|error| Unusable::Timeline(file.to_owned(), error))
+    let timeline = serde_json::from_str(&text).map_err(|error| Unusable::Timeline(file.to_owned(), error))?;
+    validate(&timeline).map_err(|why| Unusable::Nonsense(file.to_owned(), why))?;
+    Ok(timeline)
 }
 
 /// Keeps one timeline of each kind of failure in `folder`, that of the lowest seed.

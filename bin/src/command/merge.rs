@@ -17,8 +17,8 @@ pub fn run(args: &MergeArgs, out: &mut Out) -> Result<Status, Unusable> {
     for file in &args.files {
         parts.push((file.as_path(), read(file)?));
     }
-    let output = create(args.json.as_deref())?;
     let whole = merge(parts)?;
+    let output = create(args.json.as_deref())?;
     let value = serde_json::to_value(&whole).expect("an outcome is plain data");
     if output.is_some() {
         write_json(output, &value)?;

@@ -40,7 +40,7 @@ impl Shard {
 
     /// How many of `count` belong to it.
     pub fn share(&self, count: u64) -> u64 {
-        (count + self.of - self.number) / self.of
+        count.saturating_sub(self.number - 1).div_ceil(self.of)
     }
 
     /// Whether what stands at place `index`, from 0, belongs to it.

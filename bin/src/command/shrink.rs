@@ -68,13 +68,16 @@ pub(super) fn shrink_to(
     file: &Path,
     out: &mut Out,
 ) -> Result<Option<Shrunk<Config, Plan>>, Unusable> {
+    let was_there = file.exists();
     // The place is tried before the work is done.
     let place = create(Some(file))?;
     let seed = start.seed;
     let before = size(&start);
     let Some(shrunk) = shrink::shrink(scenario, start, settings, |_| {}) else {
-        #[expect(clippy::disallowed_methods, reason = "the file that was made for nothing")]
-        let _ = std::fs::remove_file(file);
+        drop(place);
+        if !was_there {
+            let _ = std::fs::remove_file(file);
+        }
         return Ok(None);
     };
     let timeline = serde_json::to_value(&shrunk.timeline).expect("a timeline is plain data");

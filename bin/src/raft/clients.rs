@@ -112,7 +112,9 @@ impl Shared {
         }
         let number = self.sessions.get() + 1;
         self.sessions.set(number);
-        let session = SessionId(u64::from(self.number) << 32 | u64::from(number));
+        // A client that was restarted is another process: nobody may use the sessions of the one before.
+        let life = u64::from(node::incarnation() - 1);
+        let session = SessionId(u64::from(self.number) << 32 | life << 20 | u64::from(number));
         let config = ClientConfig {
             attempt_timeout_ms: self.config.attempt_timeout_ms,
             retry_pause_ms: self.config.retry_pause_ms,

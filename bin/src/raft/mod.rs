@@ -15,8 +15,10 @@ mod story;
 mod swarm;
 mod damage;
 mod simpler;
+mod valid;
 
 pub use config::{Config, Profile};
+pub use valid::validate;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -43,6 +43,19 @@ impl Fault {
         }
     }
 
+    /// Every node that it names.
+    pub fn nodes(&self) -> Vec<NodeId> {
+        let named = |target: &mut Target| match target {
+            Target::Nodes(nodes) => nodes.clone(),
+            Target::Role(_) | Target::Hit | Target::AllServers => Vec::new(),
+        };
+        let mut fault = self.clone();
+        match &fault {
+            Self::Partition { sides } => sides.concat(),
+            _ => fault.targets().into_iter().flat_map(named).collect(),
+        }
+    }
+
     /// The same fault, to the nodes that `resolve` says its targets mean.
     pub(super) fn concrete(&self, resolve: impl Fn(&Target) -> Vec<NodeId>) -> Self {
         let mut fault = self.clone();

@@ -9,6 +9,7 @@ mod bytes;
 mod faults;
 mod dying;
 mod random;
+mod windows;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -195,6 +195,8 @@ impl Connection {
         let lane = &mut self.lanes[side];
         if !lane.fin {
             lane.fin = true;
+            // A write that waits in another task finds out.
+            self.ends[side].write_waiting.move_to(out.woken);
             self.push(side, out);
         }
         self.await_credit(side, out);

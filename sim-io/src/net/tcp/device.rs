@@ -111,7 +111,7 @@ impl Tcp {
             let entry = state.connections.vacant_entry();
             let slot = u32::try_from(entry.key()).ok().filter(|slot| *slot < 1 << 24);
             let id = state.counts.started;
-            let lane = |place| Lane::new(place, tcp.receive_buffer_bytes);
+            let lane = |place| Lane::new(place, tcp.receive_buffer_bytes.max(1));
             let nobody = Owner { node: to, incarnation: 0 };
             let connection = Connection {
                 id,
@@ -167,7 +167,7 @@ impl Tcp {
                 out.counts.partial_reads += u64::from(count < there);
                 let taken = take(&lane.bytes.rest()[..count]);
                 lane.consume(taken);
-                let window_bytes = out.wires.config.tcp.receive_buffer_bytes as u64;
+                let window_bytes = out.wires.config.tcp.receive_buffer_bytes.max(1) as u64;
                 // Linux too is silent about small amounts of new room.
                 if lane.read + window_bytes >= lane.announced_end + (window_bytes / 4).max(1) {
                     connection.acknowledge(1 - side, world.now_ns(), out);
@@ -175,10 +175,14 @@ impl Tcp {
                 return Poll::Ready(Ok(count));
             }
             let end = &mut connection.ends[side];
+            // As Linux: who has read to the end reads no error; it is kept for a write.
+            if lane.is_ended() {
+                return Poll::Ready(Ok(0));
+            }
             if let Some(kind) = end.error.take() {
                 return Poll::Ready(Err(kind.into()));
             }
-            if lane.is_ended() || end.phase != Phase::Open {
+            if end.phase != Phase::Open {
                 return Poll::Ready(Ok(0));
             }
             end.read_waiting.add(waker);
@@ -219,6 +223,8 @@ impl Tcp {
             lane.bytes.append(&bytes[..count]);
             lane.written += count as u64;
             connection.push(side, out);
+            // What the window keeps back waits for room that may have been announced already.
+            connection.await_credit(side, out);
             Poll::Ready(Ok(count))
         });
         result.unwrap_or_else(|| Poll::Ready(Err(gone())))

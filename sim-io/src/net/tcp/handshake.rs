@@ -32,7 +32,8 @@ impl Connection {
             }
             Err(why) => self.note_lost(CLIENT, why, out),
         }
-        let retry_ns = (out.wires.config.tcp.syn_retry_ms * MS).saturating_mul(1 << self.requests.min(30));
+        let retry_ns =
+            out.wires.config.tcp.syn_retry_ms.saturating_mul(MS).saturating_mul(1 << self.requests.min(30));
         self.requests += 1;
         let again_ns = now_ns.saturating_add(retry_ns.max(1)).min(self.connect_until_ns);
         let token = self.token(Event::RequestAgain, CLIENT);
@@ -103,7 +104,7 @@ impl Connection {
                 if let Some(timer) = self.request_again.take() {
                     out.world.cancel(timer);
                 }
-                let window_bytes = out.wires.config.tcp.receive_buffer_bytes;
+                let window_bytes = out.wires.config.tcp.receive_buffer_bytes.max(1);
                 self.lanes = [Lane::new(0, window_bytes), Lane::new(1, window_bytes)];
                 self.open(CLIENT, out);
                 self.push(CLIENT, out);

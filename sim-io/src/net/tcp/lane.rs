@@ -118,7 +118,7 @@ pub(super) struct Lane {
 impl Lane {
     /// A lane whose handshake has come to `place` (0: not begun, 1: done).
     pub(super) fn new(place: u64, window_bytes: usize) -> Self {
-        let window_end = 1 + window_bytes as u64;
+        let window_end = (window_bytes as u64).saturating_add(1);
         Self {
             read: 1,
             delivered: place,

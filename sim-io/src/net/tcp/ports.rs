@@ -161,6 +161,6 @@ impl Ports {
                 return Ok(port);
             }
         }
-        Err(io::ErrorKind::AddrInUse.into())
+        Err(io::ErrorKind::AddrNotAvailable.into())
     }
 }

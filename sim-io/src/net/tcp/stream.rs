@@ -50,8 +50,8 @@ impl TcpStream {
     ///
     /// # Errors
     /// `ConnectionRefused` when nobody listens there, `TimedOut` when nobody answers for as long as the
-    /// configuration says (on Linux: some two minutes), `NetworkUnreachable` outside 10.0.0.0/16, `AddrInUse` when
-    /// all ephemeral ports are.
+    /// configuration says (on Linux: some two minutes), `NetworkUnreachable` outside 10.0.0.0/16, `AddrNotAvailable`
+    /// when all ephemeral ports are in use, `NotConnected` for an incarnation that is dead.
     ///
     /// # Panics
     /// Outside a run.

@@ -54,7 +54,7 @@ impl Connection {
         let now_ns = out.world.now_ns();
         let way = self.way(side);
         let token = self.token(Event::Arrive, side);
-        let heard = self.lanes[1 - side].say(out.wires.config.tcp.receive_buffer_bytes);
+        let heard = self.lanes[1 - side].say(out.wires.config.tcp.receive_buffer_bytes.max(1));
         let lane = &mut self.lanes[side];
         let (len, hash) = lane.hash(begin, end);
         let mut sent =
@@ -205,7 +205,7 @@ impl Connection {
         }
         let way = self.way(1 - side);
         let lane = &mut self.lanes[side];
-        let heard = lane.say(out.wires.config.tcp.receive_buffer_bytes);
+        let heard = lane.say(out.wires.config.tcp.receive_buffer_bytes.max(1));
         lane.announced_end = lane.announced_end.max(heard.window_end);
         match out.wires.segment(out.world, way) {
             Ok(after_ns) => {
@@ -234,6 +234,16 @@ impl Connection {
         let lane = &self.lanes[side];
         if lane.credit_awaited || !self.is_waiting(side) {
             return;
+        }
+        // All that was sent is acknowledged, the window is shut, and the receiver has said that it is open: that got
+        // lost, and nothing on its way will repeat it. The sender asks (the persist timer of RFC 9293, 3.8.6.1).
+        if lane.next_credit_ns().is_none()
+            && lane.retry.is_none()
+            && lane.acked == lane.sent
+            && lane.sent < lane.end()
+            && lane.announced_end > lane.window_end
+        {
+            return self.arm_retry(side, out.world.now_ns(), out);
         }
         if let Some(at_ns) = lane.next_credit_ns() {
             out.world.at(at_ns, Tcp::ID, self.token(Event::Credit, side));
@@ -265,7 +275,7 @@ impl Connection {
                 lane.hole = false;
             }
         }
-        if self.lanes[side].room(out.wires.config.tcp.send_buffer_bytes) > 0 {
+        if self.lanes[side].room(out.wires.config.tcp.send_buffer_bytes.max(1)) > 0 {
             self.ends[side].write_waiting.move_to(out.woken);
         }
         self.push(side, out);

@@ -1,20 +1,20 @@
 //! Check: one verdict for a whole history.
 //!
 //! ```text
-//!   history ─ split by key ─► [fast path] ─► searches ─ round-robin, growing slices ─► verdict
+//!   history ─ split by key ─► ranks ─► searches of what is left ─ round-robin, growing slices ─► verdict
 //! ```
 //!
 //! The slices grow by four, so that an easy key never waits for a hard one and a hard one gets most of what is
 //! left. The first key that is known to be illegal ends the check.
 //!
 //! Invariants: keys are visited in their order; the budget counts nodes of all keys together.
-//! Not here: the near-linear fast path ("blocks and ranks"). Its place is `decide`, before the search is made: it
-//! answers from a prepared case, so that only undecided keys cost nodes.
+//! Not here: the near-linear path (`ranks/`), which costs no nodes; the search (`search.rs`).
 
 use crate::case::{CaseOp, prepare};
 use crate::evidence::{Budget, find_evidence};
 use crate::explain::explain;
 use crate::history::{History, OpId};
+use crate::ranks;
 use crate::schedule::Schedule;
 use crate::search::{Progress, Search, search};
 use crate::spec::Spec;
@@ -132,7 +132,7 @@ impl<'h, K: Ord + Clone> Trial<'h, K> {
     ) -> Verdict<K> {
         let mut budget = Budget::of(options.evidence_nodes);
         let ops = case_of(history, &self.ids);
-        let evidence = find_evidence(spec, &ops, self.search.deepest(), &mut budget);
+        let evidence = find_evidence(spec, &ops, &*self.search, &self.kept, &mut budget);
         let explanation = explain(spec, history, &evidence);
         Verdict::Violation(Box::new(Violation {
             key: self.key.clone(),
@@ -150,11 +150,14 @@ fn case_of<'h, K, I, O>(history: &'h History<K, I, O>, ids: &[OpId]) -> Vec<Case
     ids.iter().filter_map(|id| CaseOp::of(*id, &operations[id.0 as usize])).collect()
 }
 
-/// A search that will decide the case, of which it leaves the operations that matter.
+/// What will decide the case, of which it leaves the operations that matter: ranks where they can, else a search.
 pub(crate) fn decide<'s, 'h: 's, S: Spec>(
     spec: &'s S,
     ops: &mut Vec<CaseOp<'h, S::Input, S::Output>>,
 ) -> Box<dyn Search + 's> {
+    if let Some(ranked) = ranks::judge(spec, ops) {
+        return Box::new(ranked);
+    }
     prepare(spec, ops);
     let schedule = Schedule::new(ops);
     let machine = spec.compile(ops.iter().map(|op| op.call).collect());

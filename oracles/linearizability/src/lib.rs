@@ -2,8 +2,9 @@
 //! that a single copy of the data could have produced?
 //!
 //! ```text
-//! history ─► case (one key, useless unknowns dropped) ─► schedule (events, slots, classes)
-//!         ─► search over a compiled machine ─► verdict: witness │ violation with evidence │ undecided
+//! history ─► case (one key) ─► ranks: near-linear, where values are unique ─────────────┐
+//!               └─► schedule (events, slots, classes) ─► search over a compiled machine ─┤
+//!                          verdict: witness │ violation with evidence │ undecided ◄──────┘
 //! ```
 //!
 //! Linearizability is local: a history is linearizable iff its restriction to every key is (Herlihy and Wing,
@@ -33,6 +34,7 @@ pub mod history;
 pub mod spec;
 pub mod models;
 mod case;
+mod ranks;
 mod schedule;
 mod intern;
 mod bits;

@@ -45,6 +45,8 @@ pub struct Origins<'o, 'h> {
     lists_seen: Vec<(u32, &'h [u64])>,
     /// The last return of an operation that saw nothing there.
     absent_until: Option<u32>,
+    /// An operation that saw an empty list, which nobody stored.
+    empty_seen: u32,
     first_delete: u32,
 }
 
@@ -65,6 +67,7 @@ impl<'o, 'h> Origins<'o, 'h> {
             numbers_seen: Vec::with_capacity(n),
             lists_seen: Vec::new(),
             absent_until: None,
+            empty_seen: NONE,
             first_delete: NONE,
         }
     }
@@ -81,6 +84,9 @@ impl<'o, 'h> Origins<'o, 'h> {
         let lists = std::mem::take(&mut self.lists_seen);
         self.lay_lists(&lists)?;
         self.find_numbers()?;
+        if self.empty_seen != NONE {
+            return illegal(&[self.empty_seen]);
+        }
         if !self.lists_seen.is_empty() {
             // An unknown swap from a list is needed for another list: rare, and circular here.
             return Err(Stop::Unsure);
@@ -155,7 +161,7 @@ impl<'o, 'h> Origins<'o, 'h> {
     fn sees(&mut self, op: u32, seen: Whole<'h>) -> Result<(), Stop> {
         match seen {
             Whole::Number(number) => self.numbers_seen.push((op, number)),
-            Whole::List([]) if self.first != seen => return illegal(&[op]),
+            Whole::List([]) => self.empty_seen = self.empty_seen.min(op),
             Whole::List(list) => self.lists_seen.push((op, list)),
             Whole::Absent if self.first == Whole::Absent => {
                 self.saw_absence(op);

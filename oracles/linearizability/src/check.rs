@@ -80,6 +80,47 @@ where
     }
 }
 
+/// Judges every key of a history for itself, in the order of the keys; the verdict of each speaks only of it. The
+/// budget is shared as in [`check`], but a violation does not end the check of the others.
+pub fn check_keys<K, S>(
+    spec: &S,
+    history: &History<K, S::Input, S::Output>,
+    options: &Options,
+) -> Vec<(K, Verdict<K>)>
+where
+    K: Ord + Clone,
+    S: Spec,
+{
+    let mut budget = Budget::of(options.budget_nodes);
+    let mut slice = FIRST_SLICE;
+    let mut trials: Vec<_> = split(history)
+        .into_iter()
+        .map(|ids| Trial::new(spec, history, &history.operations()[ids[0].0 as usize].key, ids))
+        .collect();
+    let mut progress = vec![Progress::OutOfNodes; trials.len()];
+    loop {
+        for (trial, progress) in trials.iter_mut().zip(&mut progress) {
+            if *progress == Progress::OutOfNodes {
+                *progress = trial.go_on(&mut budget, slice);
+            }
+        }
+        if budget.left() == 0 || !progress.contains(&Progress::OutOfNodes) {
+            break;
+        }
+        slice *= 4;
+    }
+    let verdict = |(trial, progress): (&Trial<'_, K>, &Progress)| {
+        let verdict = match progress {
+            Progress::Legal if options.witness => Verdict::Linearizable(vec![trial.witness()]),
+            Progress::Legal => Verdict::Linearizable(Vec::new()),
+            Progress::Illegal => trial.violation(spec, history, options),
+            Progress::OutOfNodes => Verdict::Undecided(vec![trial.key.clone()]),
+        };
+        (trial.key.clone(), verdict)
+    };
+    trials.iter().zip(&progress).map(verdict).collect()
+}
+
 /// The operations of each key, keys in order, operations in the order of their invocations. O(n log n).
 fn split<K: Ord, I, O>(history: &History<K, I, O>) -> Vec<Vec<OpId>> {
     let operations = history.operations();

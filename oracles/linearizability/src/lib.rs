@@ -45,11 +45,12 @@ mod search;
 mod evidence;
 mod explain;
 pub mod verdict;
+pub mod read;
 pub mod check;
 #[doc(hidden)]
 pub mod brute;
 
-pub use check::{Options, check};
+pub use check::{Options, check, check_keys};
 pub use history::{History, Moment, OpId, Operation, Outcome};
 pub use spec::Spec;
 pub use verdict::{Verdict, Violation, Witness};

@@ -338,6 +338,9 @@ pub struct CheckHistoryArgs {
     /// How many nodes the searches may visit together before a key is undecided.
     #[arg(long, value_name = "NODES", default_value_t = 20_000_000)]
     pub budget: u64,
+    /// Draw the history on a page of its own; of several files, the first that is not linearizable.
+    #[arg(long)]
+    pub html: Option<PathBuf>,
     /// Write the result as JSON.
     #[arg(long)]
     pub json: Option<PathBuf>,

@@ -121,6 +121,30 @@ where
     trials.iter().zip(&progress).map(verdict).collect()
 }
 
+/// An order of what had happened at `key` before event `end`, with operations that had not returned as unknown; `None`
+/// if there is none or the budget does not suffice.
+pub fn order_before<K, S>(
+    spec: &S,
+    history: &History<K, S::Input, S::Output>,
+    key: &K,
+    end: u32,
+    options: &Options,
+) -> Option<Vec<OpId>>
+where
+    K: Ord,
+    S: Spec,
+{
+    let last = end.checked_sub(1)?;
+    let operations = history.operations().iter().enumerate().filter(|(_, op)| op.key == *key);
+    let mut ops: Vec<_> = operations
+        .filter_map(|(at, op)| CaseOp::of(OpId(at as u32), op))
+        .filter_map(|op| op.until(last))
+        .collect();
+    let mut search = decide(spec, &mut ops);
+    let is_legal = search.run(options.budget_nodes) == Progress::Legal;
+    is_legal.then(|| search.order().iter().map(|op| ops[*op as usize].id).collect())
+}
+
 /// The operations of each key, keys in order, operations in the order of their invocations. O(n log n).
 fn split<K: Ord, I, O>(history: &History<K, I, O>) -> Vec<Vec<OpId>> {
     let operations = history.operations();

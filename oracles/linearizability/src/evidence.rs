@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use crate::case::{Atom, CaseOp, atoms};
 use crate::check::decide;
 use crate::history::OpId;
-use crate::ranks::Proof;
+use crate::ranks::{Proof, Why};
 use crate::search::{Progress, Search};
 use crate::spec::{Role, Spec};
 
@@ -47,6 +47,8 @@ pub struct Evidence {
     pub last_event: u32,
     pub operations: Vec<OpId>,
     pub culprits: Vec<OpId>,
+    /// The reason, where it is known.
+    pub why: Option<Why>,
 }
 
 /// A window of more operations is not cut down when it came with a proof: it is mostly where values came from.
@@ -78,6 +80,7 @@ pub fn find_evidence<S: Spec>(
         window = court.without_idle_reads(window);
         culprits = court.culprits(&window);
     }
+    let why = proof.as_ref().map(|proof| proof.why);
     if let Some(proof) = proof
         && culprits.is_empty()
     {
@@ -89,21 +92,25 @@ pub fn find_evidence<S: Spec>(
         last_event: last.returned,
         operations: window.iter().map(|op| op.id).collect(),
         culprits,
+        why,
     }
 }
 
-type Ops<'h, S> = Vec<CaseOp<'h, <S as Spec>::Input, <S as Spec>::Output>>;
+type Op<'h, S> = CaseOp<'h, <S as Spec>::Input, <S as Spec>::Output>;
+type Ops<'h, S> = Vec<Op<'h, S>>;
+type Shortest<'h, S> = (Op<'h, S>, Ops<'h, S>, Option<NamedProof>);
 
 /// A proof that knows its operations by name.
 struct NamedProof {
     operations: Vec<OpId>,
     culprits: Vec<OpId>,
+    why: Why,
 }
 
 impl NamedProof {
     fn of(proof: &Proof, name: impl Fn(u32) -> OpId) -> Self {
         let named = |ops: &[u32]| ops.iter().map(|op| name(*op)).collect();
-        NamedProof { operations: named(&proof.operations), culprits: named(&proof.culprits) }
+        NamedProof { operations: named(&proof.operations), culprits: named(&proof.culprits), why: proof.why }
     }
 }
 
@@ -144,7 +151,7 @@ impl<S: Spec> Court<'_, S> {
         ops: &[CaseOp<'h, S::Input, S::Output>],
         deepest: u32,
         mut proof: Option<NamedProof>,
-    ) -> (CaseOp<'h, S::Input, S::Output>, Ops<'h, S>, Option<NamedProof>) {
+    ) -> Shortest<'h, S> {
         let mut returns: Vec<_> = ops.iter().filter(|op| !op.is_unknown()).copied().collect();
         returns.sort_unstable_by_key(|op| op.returned);
         let prefix = |at: usize| -> Ops<'h, S> {

@@ -46,11 +46,13 @@ mod evidence;
 mod explain;
 pub mod verdict;
 pub mod read;
+pub mod html;
 pub mod check;
 #[doc(hidden)]
 pub mod brute;
 
-pub use check::{Options, check, check_keys};
+pub use check::{Options, check, check_keys, order_before};
+pub use explain::conditions;
 pub use history::{History, Moment, OpId, Operation, Outcome};
 pub use spec::Spec;
 pub use verdict::{Verdict, Violation, Witness};

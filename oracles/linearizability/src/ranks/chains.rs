@@ -9,7 +9,7 @@
 //! Not here: real time (`sweep.rs`).
 
 use super::origins::{ANYTHING, Origins};
-use super::{Ops, Stop, illegal};
+use super::{Ops, Stop, Why, illegal};
 use crate::schedule::NONE;
 
 /// All operations in play, by block and rank.
@@ -35,7 +35,7 @@ pub fn build(ops: &Ops<'_>, origins: &Origins<'_, '_>) -> Result<Chains, Stop> {
                 let other = std::mem::replace(&mut next[parent as usize], op);
                 if other != NONE {
                     // A value was built upon twice.
-                    return illegal(&[other, op]);
+                    return illegal(&[other, op], Why::BuiltTwice);
                 }
             }
         }
@@ -55,7 +55,7 @@ pub fn build(ops: &Ops<'_>, origins: &Origins<'_, '_>) -> Result<Chains, Stop> {
         }
     }
     if placed < nodes {
-        return illegal(&circle(origins, &place));
+        return illegal(&circle(origins, &place), Why::Circle);
     }
     Ok(sort(origins, &place, 2 * placed, &first_slots))
 }

@@ -39,10 +39,45 @@ use origins::Origins;
 
 /// Why there is no order.
 pub enum Stop {
-    /// These operations contradict each other.
-    Illegal(Vec<u32>),
+    /// These operations contradict each other, for this reason.
+    Illegal(Vec<u32>, Why),
     /// The history is not of the kind that can be decided here.
     Unsure,
+}
+
+/// In which way operations contradict each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    WrongAnswer,
+    NeverWritten,
+    TwoLists,
+    PartOfAList,
+    BuiltTwice,
+    Circle,
+    TooEarly,
+    EachFirst,
+    Overwritten,
+}
+
+impl Why {
+    /// The reason in a sentence, after sentences that say what the operations did.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Why::WrongAnswer => "No state allows that answer.",
+            Why::NeverWritten => "Nobody had begun to write what was seen.",
+            Why::TwoLists => {
+                "A list holds every element once, and of two lists one is the beginning of the other."
+            }
+            Why::PartOfAList => "What was stored as one list is seen only in part, or inside another list.",
+            Why::BuiltTwice => "Only one of two operations can have found a value and replaced it.",
+            Why::Circle => "Each of these would need the value that another one left.",
+            Why::TooEarly => "One was done before the other, on whose effect it depends, had begun.",
+            Why::EachFirst => {
+                "One value was there before and after another, and a value that was replaced does not come back."
+            }
+            Why::Overwritten => "What was done by then is missing from what was seen after it.",
+        }
+    }
 }
 
 /// What the operations of a key do and when, by position.
@@ -67,6 +102,7 @@ pub struct Proof {
     pub operations: Vec<u32>,
     /// Those that contradict each other; the others show where values came from.
     pub culprits: Vec<u32>,
+    pub why: Why,
 }
 
 /// Judges a key, if it can be judged here.
@@ -88,11 +124,11 @@ pub fn judge<S: Spec>(spec: &S, ops: &[CaseOp<'_, S::Input, S::Output>]) -> Opti
     match origins.find().and_then(|()| order(&ops, &origins)) {
         Ok(order) => Some(Ranked { order, proof: None }),
         Err(Stop::Unsure) => None,
-        Err(Stop::Illegal(mut culprits)) => {
+        Err(Stop::Illegal(mut culprits, why)) => {
             culprits.sort_unstable();
             culprits.dedup();
             let operations = origins.with_sources(&culprits);
-            Some(Ranked { order: Vec::new(), proof: Some(Proof { operations, culprits }) })
+            Some(Ranked { order: Vec::new(), proof: Some(Proof { operations, culprits, why }) })
         }
     }
 }
@@ -135,6 +171,6 @@ impl Ops<'_> {
     }
 }
 
-fn illegal<T>(culprits: &[u32]) -> Result<T, Stop> {
-    Err(Stop::Illegal(culprits.iter().copied().filter(|op| *op != NONE).collect()))
+fn illegal<T>(culprits: &[u32], why: Why) -> Result<T, Stop> {
+    Err(Stop::Illegal(culprits.iter().copied().filter(|op| *op != NONE).collect(), why))
 }

@@ -12,7 +12,7 @@
 //! Invariants: everything found here to be illegal is so because of values with one writer each.
 //! Not here: the order of time, which this file does not look at but for deletes.
 
-use super::{Ops, Stop, illegal};
+use super::{Ops, Stop, Why, illegal};
 use crate::intern::Interner;
 use crate::schedule::NONE;
 use crate::spec::{Shape, Whole};
@@ -85,7 +85,7 @@ impl<'o, 'h> Origins<'o, 'h> {
         self.lay_lists(&lists)?;
         self.find_numbers()?;
         if self.empty_seen != NONE {
-            return illegal(&[self.empty_seen]);
+            return illegal(&[self.empty_seen], Why::NeverWritten);
         }
         if !self.lists_seen.is_empty() {
             // An unknown swap from a list is needed for another list: rare, and circular here.
@@ -127,7 +127,7 @@ impl<'o, 'h> Origins<'o, 'h> {
                         self.parent[op as usize] = ANYTHING;
                     }
                 }
-                Shape::Never => return illegal(&[op]),
+                Shape::Never => return illegal(&[op], Why::WrongAnswer),
                 Shape::Missed(_) | Shape::MetNumber | Shape::Idle | Shape::Other => {}
             }
         }
@@ -191,7 +191,7 @@ impl<'o, 'h> Origins<'o, 'h> {
             let is_first = self.first == Whole::Number(number);
             let node = match self.values.get(&(NUMBER, number)) {
                 None if is_first => self.beginning(),
-                None => return illegal(&[op]),
+                None => return illegal(&[op], Why::NeverWritten),
                 Some(_) if is_first => return Err(Stop::Unsure),
                 Some(value) => self.writer(value)?,
             };
@@ -227,7 +227,9 @@ impl<'o, 'h> Origins<'o, 'h> {
         // By the value of the first element, an index into `longest`.
         let mut index = vec![NONE; self.writers.len()];
         for (op, list) in lists {
-            let Some(begin) = self.values.get(&(ELEMENT, list[0])) else { return illegal(&[*op]) };
+            let Some(begin) = self.values.get(&(ELEMENT, list[0])) else {
+                return illegal(&[*op], Why::NeverWritten);
+            };
             let at = &mut index[begin as usize];
             if *at == NONE {
                 *at = self.longest.len() as u32;
@@ -250,7 +252,9 @@ impl<'o, 'h> Origins<'o, 'h> {
     fn lay(&mut self, at: u32, op: u32, list: &'h [u64]) -> Result<(), Stop> {
         let mut ids = Vec::with_capacity(list.len());
         for element in list {
-            let Some(id) = self.values.get(&(ELEMENT, *element)) else { return illegal(&[op]) };
+            let Some(id) = self.values.get(&(ELEMENT, *element)) else {
+                return illegal(&[op], Why::NeverWritten);
+            };
             self.writer(id)?;
             ids.push(id as usize);
         }
@@ -258,7 +262,7 @@ impl<'o, 'h> Origins<'o, 'h> {
             let other = std::mem::replace(&mut self.list_of[*id], at);
             if other != NONE {
                 // Twice in this list (then both are `op`), or in two lists that began differently.
-                return illegal(&[op, self.longest[other as usize].1, self.writers[*id]]);
+                return illegal(&[op, self.longest[other as usize].1, self.writers[*id]], Why::TwoLists);
             }
         }
         let mut node = self.beginning();
@@ -281,7 +285,7 @@ impl<'o, 'h> Origins<'o, 'h> {
                     length = stored.len();
                 }
                 // What was stored as one list shows up inside another.
-                _ => return illegal(&[op, writer]),
+                _ => return illegal(&[op, writer], Why::PartOfAList),
             }
             node = writer;
         }
@@ -293,7 +297,7 @@ impl<'o, 'h> Origins<'o, 'h> {
         let begin = self.values.get(&(ELEMENT, list[0])).expect("its list is laid");
         let (_, other, longest) = self.longest[self.list_of[begin as usize] as usize];
         if !longest.starts_with(list) {
-            return illegal(&[op, other]);
+            return illegal(&[op, other], Why::TwoLists);
         }
         let last = self.values.get(&(ELEMENT, list[list.len() - 1])).expect("its list is laid");
         let writer = self.writers[last as usize];
@@ -302,7 +306,7 @@ impl<'o, 'h> Origins<'o, 'h> {
             Shape::Store(Whole::List(stored)) | Shape::Swap(_, Whole::List(stored))
                 if stored.len() != list.len() =>
             {
-                illegal(&[op, writer])
+                illegal(&[op, writer], Why::PartOfAList)
             }
             _ => Ok(writer),
         }

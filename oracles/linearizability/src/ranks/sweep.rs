@@ -14,7 +14,7 @@
 //! Not here: how blocks come about (`chains.rs`).
 
 use super::chains::Chains;
-use super::{Ops, Stop, illegal};
+use super::{Ops, Stop, Why, illegal};
 use crate::schedule::NONE;
 
 /// A block in time. Times are events plus one; 0 is before all.
@@ -67,7 +67,7 @@ fn zone(ops: &Ops<'_>, chains: &Chains, block: usize, range: std::ops::Range<usi
         let invoked = ops.invoked[op as usize] + 1;
         let returned = ops.returned[op as usize].saturating_add(1);
         if returned < lower_invoked {
-            return illegal(&[op, lower]);
+            return illegal(&[op, lower], Why::TooEarly);
         }
         if returned < zone.first_return {
             (zone.first_return, zone.returns_first) = (returned, op);
@@ -119,10 +119,10 @@ fn conflict<T>(ops: &Ops<'_>, a: &Zone, b: &Zone) -> Result<T, Stop> {
     let (late_b, late_a) = (begun_after(b, a.first_return), begun_after(a, b.first_return));
     if a.returns_first == NONE {
         // The beginning needs nobody to be first.
-        return illegal(&[b.returns_first, late_a]);
+        return illegal(&[b.returns_first, late_a], Why::Overwritten);
     }
     if b.returns_first == NONE {
-        return illegal(&[a.returns_first, late_b]);
+        return illegal(&[a.returns_first, late_b], Why::Overwritten);
     }
-    illegal(&[a.returns_first, late_b, b.returns_first, late_a])
+    illegal(&[a.returns_first, late_b, b.returns_first, late_a], Why::EachFirst)
 }

@@ -23,6 +23,7 @@ use crate::command::outcome::Shard;
 use crate::out::{Out, complain};
 use crate::raft::{Profile, Raft};
 use crate::seeds::Seeds;
+use linearizability::read::{FailedCas, Format, Model};
 use raft_async::Carrier;
 use raft_async::mutant::{Mutant, Planted};
 
@@ -61,6 +62,9 @@ pub enum Unusable {
     /// A file does not belong to the others.
     #[error("{0} cannot be merged: {1}")]
     Parts(PathBuf, String),
+    /// A line of a file belongs to no history.
+    #[error("{0}:{1}: {2}")]
+    History(PathBuf, usize, String),
     /// A part of the whole was not given.
     #[error("shard {0} is missing")]
     Missing(Shard),
@@ -93,6 +97,8 @@ enum Command {
     Shrink(ShrinkArgs),
     /// Put the JSON files of all shards of a campaign together.
     Merge(MergeArgs),
+    /// Say whether recorded histories are linearizable, and if not, why.
+    CheckHistory(CheckHistoryArgs),
 }
 
 /// What shapes a run, beside its seed.
@@ -342,6 +348,58 @@ pub struct ReplayArgs {
     pub json: Option<PathBuf>,
 }
 
+/// `check-history`
+#[derive(Args, Clone, Debug)]
+pub struct CheckHistoryArgs {
+    /// Recorded histories.
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// What was called [default: as the functions in the file suggest].
+    #[arg(long, value_parser = model)]
+    pub model: Option<Model>,
+    /// How it is written down: jsonl, edn or log [default: as the file begins].
+    #[arg(long, value_parser = format)]
+    pub format: Option<Format>,
+    /// What a failed compare-and-swap says: did-not-happen (Jepsen) or found-another (Porcupine's etcd model).
+    #[arg(long, default_value = "did-not-happen", value_parser = failed_cas)]
+    pub failed_cas: FailedCas,
+    /// What a register holds at first [default: nothing].
+    #[arg(long, allow_hyphen_values = true)]
+    pub initial: Option<i64>,
+    /// How many nodes the searches may visit together before a key is undecided.
+    #[arg(long, value_name = "NODES", default_value_t = 20_000_000)]
+    pub budget: u64,
+    /// Draw the history on a page of its own; of several files, the first that is not linearizable.
+    #[arg(long)]
+    pub html: Option<PathBuf>,
+    /// Write the result as JSON.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+}
+
+fn model(text: &str) -> Result<Model, String> {
+    let found = Model::ALL.iter().find(|(name, _)| *name == text);
+    let names = || Model::ALL.map(|(name, _)| name).join(", ");
+    found.map(|(_, model)| *model).ok_or_else(|| format!("no such model; there are {}", names()))
+}
+
+fn format(text: &str) -> Result<Format, String> {
+    match text {
+        "jsonl" => Ok(Format::JsonLines),
+        "edn" => Ok(Format::Edn),
+        "log" => Ok(Format::JepsenLog),
+        _ => Err("no such format; there are jsonl, edn, log".to_owned()),
+    }
+}
+
+fn failed_cas(text: &str) -> Result<FailedCas, String> {
+    match text {
+        "did-not-happen" => Ok(FailedCas::DidNotHappen),
+        "found-another" => Ok(FailedCas::FoundAnother),
+        _ => Err("did-not-happen or found-another is wanted".to_owned()),
+    }
+}
+
 /// Runs the command line. Prints; returns the exit status.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(args) {
@@ -361,6 +419,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Replay(args) => command::replay::run(args, &mut out),
         Command::Merge(args) => command::merge::run(args, &mut out),
         Command::Shrink(args) => command::shrink::run(args, &mut out),
+        Command::CheckHistory(args) => command::check_history::run(args, &mut out),
     };
     let status = ended.unwrap_or_else(|unusable| {
         complain(&format!("error: {unusable}"));
@@ -376,7 +435,7 @@ fn one_line(message: &str) -> String {
     if line.starts_with("error:") {
         line
     } else {
-        format!("error: a command is needed: campaign, replay, shrink or merge ({line})")
+        format!("error: a command is needed: campaign, replay, shrink, merge or check-history ({line})")
     }
 }
 

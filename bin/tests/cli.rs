@@ -45,6 +45,10 @@ fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
         &["campaign", "--corpus", "/no/such/folder"],
         &["merge", "/no/such/file.json"],
         &["replay", "/no/such/timeline.json"],
+        &["check-history"],
+        &["check-history", "/no/such/file.edn"],
+        &["check-history", "Cargo.toml", "--format", "jsonl"],
+        &["check-history", "Cargo.toml", "--model", "tree"],
         &["replay"],
         &["replay", "-1"],
         &["replay", "1", "--json", "/no/such/folder/file.json"],
@@ -304,4 +308,77 @@ fn what_passes_is_not_shrunk() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("nothing to shrink"), "{refused:?}");
     assert!(!Path::new(file).exists());
+}
+
+/// A history of one key as JSON lines: (process, type, f, value).
+fn history_file(name: &str, events: &[(u32, &str, &str, &str)]) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("check-history-{}-{name}.jsonl", std::process::id()));
+    let line = |(at, (process, kind, f, value)): (usize, &(u32, &str, &str, &str))| {
+        let time = (at + 1) * 1_000_000;
+        format!(
+            r#"{{"process": {process}, "type": "{kind}", "f": "{f}", "key": "k", "value": {value}, "time": {time}}}"#
+        )
+    };
+    let lines: Vec<String> = events.iter().enumerate().map(line).collect();
+    fs::write(&path, lines.join("\n")).expect("a history can be written");
+    path
+}
+
+#[test]
+fn histories_are_judged_with_their_reasons() {
+    let lost = [
+        (0, "invoke", "put", "7"),
+        (0, "info", "put", "7"),
+        (1, "invoke", "get", "null"),
+        (1, "ok", "get", "7"),
+    ];
+    let good = history_file("good", &lost);
+    let mut stale = lost.to_vec();
+    stale.extend([(1, "invoke", "get", "null"), (1, "ok", "get", "null")]);
+    let bad = history_file("bad", &stale);
+    let (good_arg, bad_arg) = (good.to_str().expect("UTF-8"), bad.to_str().expect("UTF-8"));
+
+    let output = bin(&["check-history", good_arg]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let condition = "key k: linearizable only if unknown put#0(7) took effect between 1 ms and 4 ms";
+    assert!(text.contains(condition), "{text}");
+
+    let page = bad.with_extension("html");
+    let html = ["check-history", good_arg, bad_arg, "--html", page.to_str().expect("UTF-8")];
+    let output = bin(&html);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("key k: ") && text.contains("get#2, begun at 5 ms"), "{text}");
+    assert!(fs::read_to_string(&page).expect("a page").contains("not linearizable"));
+
+    let output = bin(&["check-history", bad_arg, "--json", "/dev/stderr"]).swapped();
+    let json = json(&output);
+    assert_eq!(json["files"][0]["verdict"], "not linearizable");
+    assert_eq!(json["files"][0]["operations"], 3);
+    for path in [&good, &bad, &page] {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Forty puts of few values at once, swaps between them, and a value that no order leaves.
+#[test]
+fn a_budget_that_is_used_up_exits_3_and_names_the_key() {
+    let values: Vec<(String, String)> =
+        (0..40).map(|v| (format!("{}", v % 20), format!("[{}, {}]", v % 20, (v * 7 + 1) % 20))).collect();
+    let mut events = Vec::new();
+    for kind in ["invoke", "ok"] {
+        for (at, (put, cas)) in values.iter().enumerate() {
+            let process = at as u32;
+            events.push((process, kind, "put", put.as_str()));
+            events.push((process + 100, kind, "cas", cas.as_str()));
+        }
+    }
+    events.extend([(0, "invoke", "get", "null"), (0, "ok", "get", "99")]);
+    let path = history_file("hard", &events);
+    let output = bin(&["check-history", path.to_str().expect("UTF-8"), "--budget", "1000"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("key k: undecided"), "{text}");
+    let _ = fs::remove_file(&path);
 }

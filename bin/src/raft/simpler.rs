@@ -184,15 +184,16 @@ mod tests {
 
     #[test]
     fn every_move_changes_something_and_moves_come_to_an_end() {
-        for seed in 1..=20 {
+        for seed in 1..=3 {
             let mut timeline = Raft::of(Profile::Swarm).timeline(seed);
+            timeline.plan.faults.truncate(4);
             let mut steps = 0;
             // The last move first, so that all kinds are made.
             while let Some(next) = moves(&timeline, &failure_at(700_000_000)).pop() {
                 assert_ne!(next, timeline, "seed {seed}");
                 timeline = next;
                 steps += 1;
-                assert!(steps < 5_000, "seed {seed}: moves without end");
+                assert!(steps < 1_000, "seed {seed}: moves without end");
             }
             assert_eq!((timeline.config.servers, timeline.config.clients), (3, 1), "seed {seed}");
             assert_eq!(timeline.plan.faults, [], "seed {seed}");

@@ -1,20 +1,20 @@
 //! Check: one verdict for a whole history.
 //!
 //! ```text
-//!   history ─ split by key ─► [fast path] ─► searches ─ round-robin, growing slices ─► verdict
+//!   history ─ split by key ─► ranks ─► searches of what is left ─ round-robin, growing slices ─► verdict
 //! ```
 //!
 //! The slices grow by four, so that an easy key never waits for a hard one and a hard one gets most of what is
 //! left. The first key that is known to be illegal ends the check.
 //!
 //! Invariants: keys are visited in their order; the budget counts nodes of all keys together.
-//! Not here: the near-linear fast path ("blocks and ranks"). Its place is `decide`, before the search is made: it
-//! answers from a prepared case, so that only undecided keys cost nodes.
+//! Not here: the near-linear path (`ranks/`), which costs no nodes; the search (`search.rs`).
 
 use crate::case::{CaseOp, prepare};
 use crate::evidence::{Budget, find_evidence};
 use crate::explain::explain;
 use crate::history::{History, OpId};
+use crate::ranks;
 use crate::schedule::Schedule;
 use crate::search::{Progress, Search, search};
 use crate::spec::Spec;
@@ -80,6 +80,71 @@ where
     }
 }
 
+/// Judges every key of a history for itself, in the order of the keys; the verdict of each speaks only of it. The
+/// budget is shared as in [`check`], but a violation does not end the check of the others.
+pub fn check_keys<K, S>(
+    spec: &S,
+    history: &History<K, S::Input, S::Output>,
+    options: &Options,
+) -> Vec<(K, Verdict<K>)>
+where
+    K: Ord + Clone,
+    S: Spec,
+{
+    let mut budget = Budget::of(options.budget_nodes);
+    let mut slice = FIRST_SLICE;
+    let mut trials: Vec<_> = split(history)
+        .into_iter()
+        .map(|ids| Trial::new(spec, history, &history.operations()[ids[0].0 as usize].key, ids))
+        .collect();
+    let mut progress = vec![Progress::OutOfNodes; trials.len()];
+    loop {
+        for (trial, progress) in trials.iter_mut().zip(&mut progress) {
+            if *progress == Progress::OutOfNodes {
+                *progress = trial.go_on(&mut budget, slice);
+            }
+        }
+        if budget.left() == 0 || !progress.contains(&Progress::OutOfNodes) {
+            break;
+        }
+        slice *= 4;
+    }
+    let verdict = |(trial, progress): (&Trial<'_, K>, &Progress)| {
+        let verdict = match progress {
+            Progress::Legal if options.witness => Verdict::Linearizable(vec![trial.witness()]),
+            Progress::Legal => Verdict::Linearizable(Vec::new()),
+            Progress::Illegal => trial.violation(spec, history, options),
+            Progress::OutOfNodes => Verdict::Undecided(vec![trial.key.clone()]),
+        };
+        (trial.key.clone(), verdict)
+    };
+    trials.iter().zip(&progress).map(verdict).collect()
+}
+
+/// An order of what had happened at `key` before event `end`, with operations that had not returned as unknown; `None`
+/// if there is none or the budget does not suffice.
+pub fn order_before<K, S>(
+    spec: &S,
+    history: &History<K, S::Input, S::Output>,
+    key: &K,
+    end: u32,
+    options: &Options,
+) -> Option<Vec<OpId>>
+where
+    K: Ord,
+    S: Spec,
+{
+    let last = end.checked_sub(1)?;
+    let operations = history.operations().iter().enumerate().filter(|(_, op)| op.key == *key);
+    let mut ops: Vec<_> = operations
+        .filter_map(|(at, op)| CaseOp::of(OpId(at as u32), op))
+        .filter_map(|op| op.until(last))
+        .collect();
+    let mut search = decide(spec, &mut ops);
+    let is_legal = search.run(options.budget_nodes) == Progress::Legal;
+    is_legal.then(|| search.order().iter().map(|op| ops[*op as usize].id).collect())
+}
+
 /// The operations of each key, keys in order, operations in the order of their invocations. O(n log n).
 fn split<K: Ord, I, O>(history: &History<K, I, O>) -> Vec<Vec<OpId>> {
     let operations = history.operations();
@@ -132,7 +197,7 @@ impl<'h, K: Ord + Clone> Trial<'h, K> {
     ) -> Verdict<K> {
         let mut budget = Budget::of(options.evidence_nodes);
         let ops = case_of(history, &self.ids);
-        let evidence = find_evidence(spec, &ops, self.search.deepest(), &mut budget);
+        let evidence = find_evidence(spec, &ops, &*self.search, &self.kept, &mut budget);
         let explanation = explain(spec, history, &evidence);
         Verdict::Violation(Box::new(Violation {
             key: self.key.clone(),
@@ -150,11 +215,14 @@ fn case_of<'h, K, I, O>(history: &'h History<K, I, O>, ids: &[OpId]) -> Vec<Case
     ids.iter().filter_map(|id| CaseOp::of(*id, &operations[id.0 as usize])).collect()
 }
 
-/// A search that will decide the case, of which it leaves the operations that matter.
+/// What will decide the case, of which it leaves the operations that matter: ranks where they can, else a search.
 pub(crate) fn decide<'s, 'h: 's, S: Spec>(
     spec: &'s S,
     ops: &mut Vec<CaseOp<'h, S::Input, S::Output>>,
 ) -> Box<dyn Search + 's> {
+    if let Some(ranked) = ranks::judge(spec, ops) {
+        return Box::new(ranked);
+    }
     prepare(spec, ops);
     let schedule = Schedule::new(ops);
     let machine = spec.compile(ops.iter().map(|op| op.call).collect());

@@ -18,7 +18,8 @@ use std::collections::BTreeMap;
 use crate::case::{Atom, CaseOp, atoms};
 use crate::check::decide;
 use crate::history::OpId;
-use crate::search::Progress;
+use crate::ranks::{Proof, Why};
+use crate::search::{Progress, Search};
 use crate::spec::{Role, Spec};
 
 /// Nodes that may still be visited.
@@ -46,32 +47,72 @@ pub struct Evidence {
     pub last_event: u32,
     pub operations: Vec<OpId>,
     pub culprits: Vec<OpId>,
+    /// The reason, where it is known.
+    pub why: Option<Why>,
 }
 
-/// Cuts `ops`, which are illegal, down. `deepest` is an event that some order got to.
+/// A window of more operations is not cut down when it came with a proof: it is mostly where values came from.
+const SMALL: usize = 64;
+
+/// How often a proof says where to look for the shortest prefix, before it is bisection's turn.
+const HINTS: u32 = 4;
+
+/// Cuts `ops`, which are illegal, down. `search` found that out; it calls the operations by their positions in `kept`.
 pub fn find_evidence<S: Spec>(
     spec: &S,
     ops: &[CaseOp<'_, S::Input, S::Output>],
-    deepest: u32,
+    search: &dyn Search,
+    kept: &[OpId],
     budget: &mut Budget,
 ) -> Evidence {
     let mut court = Court { spec, budget };
-    let (last, mut window) = court.shortest_prefix(ops, deepest);
-    // What a prepared search would forget is no evidence.
-    crate::case::prepare(spec, &mut window);
-    window = court.without_idle_reads(window);
-    window = court.without_idle_values(window);
-    window = court.without_idle_reads(window);
-    let culprits = court.culprits(&window);
+    let proof = search.proof().map(|proof| NamedProof::of(proof, |op| kept[op as usize]));
+    let (last, mut window, proof) = court.shortest_prefix(ops, search.deepest(), proof);
+    let mut culprits = Vec::new();
+    if let Some(proof) = &proof {
+        window.retain(|op| proof.operations.binary_search(&op.id).is_ok());
+    }
+    if proof.is_none() || window.len() <= SMALL {
+        // What a prepared search would forget is no evidence.
+        crate::case::prepare(spec, &mut window);
+        window = court.without_idle_reads(window);
+        window = court.without_idle_values(window);
+        window = court.without_idle_reads(window);
+        culprits = court.culprits(&window);
+    }
+    let why = proof.as_ref().map(|proof| proof.why);
+    if let Some(proof) = proof
+        && culprits.is_empty()
+    {
+        culprits = proof.culprits;
+        culprits.retain(|id| window.iter().any(|op| op.id == *id));
+    }
     Evidence {
         last: last.id,
         last_event: last.returned,
         operations: window.iter().map(|op| op.id).collect(),
         culprits,
+        why,
     }
 }
 
-type Ops<'h, S> = Vec<CaseOp<'h, <S as Spec>::Input, <S as Spec>::Output>>;
+type Op<'h, S> = CaseOp<'h, <S as Spec>::Input, <S as Spec>::Output>;
+type Ops<'h, S> = Vec<Op<'h, S>>;
+type Shortest<'h, S> = (Op<'h, S>, Ops<'h, S>, Option<NamedProof>);
+
+/// A proof that knows its operations by name.
+struct NamedProof {
+    operations: Vec<OpId>,
+    culprits: Vec<OpId>,
+    why: Why,
+}
+
+impl NamedProof {
+    fn of(proof: &Proof, name: impl Fn(u32) -> OpId) -> Self {
+        let named = |ops: &[u32]| ops.iter().map(|op| name(*op)).collect();
+        NamedProof { operations: named(&proof.operations), culprits: named(&proof.culprits), why: proof.why }
+    }
+}
 
 /// Where subsets are tried.
 struct Court<'a, S> {
@@ -81,42 +122,68 @@ struct Court<'a, S> {
 
 impl<S: Spec> Court<'_, S> {
     /// Whether these operations are illegal on their own; `None` when the budget ends first.
-    fn is_illegal(&mut self, mut ops: Ops<'_, S>) -> Option<bool> {
+    fn is_illegal(&mut self, ops: Ops<'_, S>) -> Option<bool> {
+        self.judge(ops).0
+    }
+
+    fn judge(&mut self, mut ops: Ops<'_, S>) -> (Option<bool>, Option<NamedProof>) {
+        if self.budget.left() == 0 {
+            return (None, None);
+        }
         // A subset is paid for by its length too, or many cheap searches would cost more than the budget says.
         self.budget.spend(ops.len() as u64 / 4);
         let mut search = decide(self.spec, &mut ops);
         let progress = search.run(self.budget.left());
         self.budget.spend(search.nodes());
         match progress {
-            Progress::Illegal => Some(true),
-            Progress::Legal => Some(false),
-            Progress::OutOfNodes => None,
+            Progress::Illegal => {
+                let proof = search.proof().map(|proof| NamedProof::of(proof, |op| ops[op as usize].id));
+                (Some(true), proof)
+            }
+            Progress::Legal => (Some(false), None),
+            Progress::OutOfNodes => (None, None),
         }
     }
 
-    /// The operation that returns last in the shortest illegal prefix, and that prefix.
+    /// The operation that returns last in the shortest illegal prefix, that prefix, and the proof that it is.
     fn shortest_prefix<'h>(
         &mut self,
         ops: &[CaseOp<'h, S::Input, S::Output>],
         deepest: u32,
-    ) -> (CaseOp<'h, S::Input, S::Output>, Ops<'h, S>) {
+        mut proof: Option<NamedProof>,
+    ) -> Shortest<'h, S> {
         let mut returns: Vec<_> = ops.iter().filter(|op| !op.is_unknown()).copied().collect();
         returns.sort_unstable_by_key(|op| op.returned);
         let prefix = |at: usize| -> Ops<'h, S> {
             ops.iter().filter_map(|op| op.until(returns[at].returned)).collect()
         };
-        // Legal before `legal_below`, illegal at `illegal`; the search's last event is the first guess.
+        // Where the operations of a proof have returned, the prefix is mostly illegal (unless it needs a later answer
+        // which says that something did not happen), and mostly not before.
+        let end_of = |proof: &NamedProof| {
+            let named = ops.iter().filter(|op| proof.operations.binary_search(&op.id).is_ok());
+            let last = named.filter(|op| !op.is_unknown()).map(|op| op.returned).max();
+            last.map_or(returns.len() - 1, |last| returns.partition_point(|op| op.returned < last))
+        };
+        // Legal before `legal_below`, illegal at `illegal`. The first guess is where the search got to.
         let (mut legal_below, mut illegal) = (deepest as usize, returns.len() - 1);
         let mut guess = legal_below;
-        while legal_below < illegal {
-            match self.is_illegal(prefix(guess)) {
-                Some(true) => illegal = guess,
-                Some(false) => legal_below = guess + 1,
-                None => break,
+        let mut hints = 0;
+        loop {
+            if let Some(proof) = proof.as_ref().filter(|_| hints < HINTS) {
+                hints += 1;
+                guess = end_of(proof).min(illegal.saturating_sub(1)).max(legal_below);
+            }
+            if legal_below >= illegal {
+                break;
+            }
+            match self.judge(prefix(guess)) {
+                (Some(true), earlier) => (illegal, proof) = (guess, earlier),
+                (Some(false), _) => legal_below = guess + 1,
+                (None, _) => break,
             }
             guess = legal_below + (illegal - legal_below) / 2;
         }
-        (returns[illegal], prefix(illegal))
+        (returns[illegal], prefix(illegal), proof)
     }
 
     fn without_idle_reads<'h>(&mut self, window: Ops<'h, S>) -> Ops<'h, S> {

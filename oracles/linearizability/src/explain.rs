@@ -8,6 +8,7 @@
 //! Invariants: names are `verb#id`, ids are positions in the history; times are the recorder's, else event indices.
 //! Not here: which operations matter (`evidence.rs`).
 
+use crate::case::{Atom, atoms};
 use crate::evidence::Evidence;
 use crate::history::{History, Moment, OpId, Operation, Outcome};
 use crate::spec::Spec;
@@ -24,11 +25,13 @@ pub fn explain<K, S: Spec>(
     let small = evidence.operations.len() <= SENTENCES / 2;
     let told = if small || evidence.culprits.is_empty() { &evidence.operations } else { &evidence.culprits };
     let told = &told[told.len().saturating_sub(SENTENCES)..];
-    let teller = Teller { spec, history };
+    let teller = Teller { spec, history, all: &evidence.operations };
     let mut sentences: Vec<String> = (0..told.len()).map(|at| teller.sentence(told, at)).collect();
+    sentences.extend(evidence.why.map(|why| why.sentence().to_owned()));
     let rest = evidence.operations.len() - told.len();
     sentences.push(match (told.len(), rest) {
         (1, 0) => "Nothing can explain that answer.".to_owned(),
+        (_, 0) if evidence.why.is_some() => String::new(),
         (_, 0) => "No order of these operations explains every answer.".to_owned(),
         (_, rest) => {
             format!("With {rest} more operations that belong to it, no order explains every answer.")
@@ -39,12 +42,56 @@ pub fn explain<K, S: Spec>(
         teller.name(evidence.last),
         teller.operation(evidence.last).returned.map_or_else(String::new, |at| format!("({})", at_time(at))),
     ));
+    sentences.retain(|sentence| !sentence.is_empty());
     sentences.join(" ")
+}
+
+/// Which unknown operations a legal order relies on, each in a sentence: `linearizable only if unknown put#17(5)
+/// took effect between 10 ms and 30 ms` (until the first return of an operation that saw it).
+///
+/// Where the order was forced ("ranks"), no other order does without them.
+pub fn conditions<K, S: Spec>(
+    spec: &S,
+    history: &History<K, S::Input, S::Output>,
+    order: &[OpId],
+) -> Vec<String> {
+    let teller = Teller { spec, history, all: order };
+    let is_unknown = |id: &&OpId| !matches!(teller.operation(**id).outcome, Outcome::Ok(_));
+    let sentence = |id: &OpId| {
+        let operation = teller.operation(*id);
+        let phrase = spec.phrase(&operation.input, None);
+        let from = at_time(operation.invoked);
+        let until = teller.seen_by(*id).and_then(|by| teller.operation(by).returned);
+        let when = match until {
+            Some(until) => format!("between {} and {}", bare(&from), bare(&at_time(until))),
+            None => format!("after {}", bare(&from)),
+        };
+        format!("linearizable only if unknown {}{id}({}) took effect {when}", phrase.verb, phrase.argument)
+    };
+    order.iter().filter(is_unknown).map(sentence).collect()
+}
+
+fn bare(time: &str) -> &str {
+    time.trim_start_matches("at ")
+}
+
+/// An operation in a few words: `get#66 saw 7`.
+pub(crate) fn label<K, S: Spec>(spec: &S, id: OpId, operation: &Operation<K, S::Input, S::Output>) -> String {
+    let output = match &operation.outcome {
+        Outcome::Ok(output) => Some(output),
+        Outcome::Failed | Outcome::Unknown => None,
+    };
+    let phrase = spec.phrase(&operation.input, output);
+    let argument = if phrase.argument.is_empty() { String::new() } else { format!("({})", phrase.argument) };
+    let saw = phrase.saw.map_or_else(String::new, |saw| format!(" saw {saw}"));
+    format!("{}{id}{argument}{saw}", phrase.verb)
 }
 
 struct Teller<'a, K, S: Spec> {
     spec: &'a S,
     history: &'a History<K, S::Input, S::Output>,
+    /// Who may have seen what an unknown operation did.
+    all: &'a [OpId],
 }
 
 impl<K, S: Spec> Teller<'_, K, S> {
@@ -76,9 +123,30 @@ impl<K, S: Spec> Teller<'_, K, S> {
         let outcome = match (operation.returned, output, phrase.saw) {
             (Some(at), Some(_), Some(saw)) => format!("saw {saw}, done {}", at_time(at)),
             (Some(at), Some(_), None) => format!("was done {}", at_time(at)),
-            _ => "never answered".to_owned(),
+            _ => match self.seen_by(id) {
+                Some(by) => format!(
+                    "never answered, and took effect before {} was done {}, which shows it",
+                    self.name(by),
+                    self.operation(by).returned.map_or_else(String::new, at_time)
+                ),
+                None => "never answered".to_owned(),
+            },
         };
         format!("{}{id}{argument}, begun {}{after}, {outcome}.", phrase.verb, at_time(operation.invoked))
+    }
+
+    /// Of those that saw what an operation wrote, the first to return.
+    fn seen_by(&self, id: OpId) -> Option<OpId> {
+        let written: Vec<Atom> = atoms(self.spec.footprint(&self.operation(id).input, None).writes).collect();
+        let sees = |other: &&OpId| match &self.operation(**other).outcome {
+            Outcome::Ok(output) if **other != id => {
+                let print = self.spec.footprint(&self.operation(**other).input, Some(output));
+                atoms(print.sees).any(|atom| written.contains(&atom))
+            }
+            _ => false,
+        };
+        let returned = |other: &&OpId| self.operation(**other).returned.map(|at| at.event);
+        self.all.iter().filter(sees).min_by_key(returned).copied()
     }
 
     fn precedes(&self, first: OpId, second: OpId) -> bool {
@@ -89,7 +157,7 @@ impl<K, S: Spec> Teller<'_, K, S> {
 }
 
 /// `at 90 ms`, `at 90.25 ms`, `at event 17`.
-fn at_time(moment: Moment) -> String {
+pub(crate) fn at_time(moment: Moment) -> String {
     let Some(ns) = moment.time_ns else { return format!("at event {}", moment.event) };
     let (ms, below) = (ns / 1_000_000, ns % 1_000_000);
     let decimals = format!("{below:06}");

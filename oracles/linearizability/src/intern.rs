@@ -71,6 +71,12 @@ impl<K: Key> Interner<K> {
         self.slots[slot]
     }
 
+    /// The number of `key`, if it has one.
+    pub fn get(&self, key: &K) -> Option<u32> {
+        let id = self.slots[self.slot_of(key)];
+        (id != EMPTY).then_some(id)
+    }
+
     /// The slot that holds `key`, or the free one where it belongs.
     fn slot_of(&self, key: &K) -> usize {
         let mask = self.slots.len() - 1;

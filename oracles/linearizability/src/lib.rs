@@ -2,8 +2,9 @@
 //! that a single copy of the data could have produced?
 //!
 //! ```text
-//! history ─► case (one key, useless unknowns dropped) ─► schedule (events, slots, classes)
-//!         ─► search over a compiled machine ─► verdict: witness │ violation with evidence │ undecided
+//! history ─► case (one key) ─► ranks: near-linear, where values are unique ─────────────┐
+//!               └─► schedule (events, slots, classes) ─► search over a compiled machine ─┤
+//!                          verdict: witness │ violation with evidence │ undecided ◄──────┘
 //! ```
 //!
 //! Linearizability is local: a history is linearizable iff its restriction to every key is (Herlihy and Wing,
@@ -33,6 +34,7 @@ pub mod history;
 pub mod spec;
 pub mod models;
 mod case;
+mod ranks;
 mod schedule;
 mod intern;
 mod bits;
@@ -43,11 +45,14 @@ mod search;
 mod evidence;
 mod explain;
 pub mod verdict;
+pub mod read;
+pub mod html;
 pub mod check;
 #[doc(hidden)]
 pub mod brute;
 
-pub use check::{Options, check};
+pub use check::{Options, check, check_keys, order_before};
+pub use explain::conditions;
 pub use history::{History, Moment, OpId, Operation, Outcome};
 pub use spec::Spec;
 pub use verdict::{Verdict, Violation, Witness};

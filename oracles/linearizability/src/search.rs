@@ -19,6 +19,7 @@
 use crate::bits::{Bits, Wide};
 use crate::memo::Memo;
 use crate::moves::{Board, Frame, Move, Settled};
+use crate::ranks::Proof;
 use crate::schedule::Schedule;
 use crate::spec::Machine;
 
@@ -43,6 +44,10 @@ pub trait Search {
     fn deepest(&self) -> u32;
     /// Positions of operations, in the order found. Unknown operations that are not in it did not happen.
     fn order(&self) -> Vec<u32>;
+    /// Operations that are illegal on their own, where that is known without having searched.
+    fn proof(&self) -> Option<&Proof> {
+        None
+    }
 }
 
 /// A search over this schedule, from the beginning.

@@ -43,6 +43,20 @@ pub trait Spec {
     /// Compiles the calls of one key, in the order of their invocations. Call `i` is operation `i` of the machine.
     fn compile<'h>(&'h self, calls: Vec<Call<'h, Self::Input, Self::Output>>) -> Self::Machine<'h>;
 
+    /// What the call does to the whole value of the object, for the near-linear path. The default keeps the object
+    /// out of it.
+    ///
+    /// The promise: with these meanings, from [`Spec::first_value`] on, exactly the same histories are legal.
+    fn shape<'a>(&self, input: &'a Self::Input, output: Option<&'a Self::Output>) -> Shape<'a> {
+        let _ = (input, output);
+        Shape::Other
+    }
+
+    /// What the object holds before the first operation, in terms of [`Spec::shape`].
+    fn first_value(&self) -> Whole<'static> {
+        Whole::Absent
+    }
+
     /// The call in words, for explanations.
     fn phrase(&self, input: &Self::Input, output: Option<&Self::Output>) -> Phrase;
 }
@@ -113,6 +127,40 @@ pub enum Role {
     Write,
     /// Changes the state in some other way: never deleted.
     Fixed,
+}
+
+/// All that an object holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whole<'a> {
+    /// Nothing.
+    Absent,
+    /// A number.
+    Number(u64),
+    /// Elements in the order in which they were appended.
+    List(&'a [u64]),
+}
+
+/// What a call does to the whole value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape<'a> {
+    /// Changes nothing, and proves that this was there.
+    Read(Whole<'a>),
+    /// Stores this, whatever was there.
+    Store(Whole<'a>),
+    /// Stores the second where the first is; the two differ. With an answer, it did.
+    Swap(Whole<'a>, Whole<'a>),
+    /// Adds an element at the end of a list, or of nothing. With an answer, it did.
+    Append(u64),
+    /// Changes nothing, and proves that something else was there.
+    Missed(Whole<'a>),
+    /// Changes nothing, and proves that a number was there.
+    MetNumber,
+    /// Changes nothing, and proves nothing.
+    Idle,
+    /// Legal nowhere.
+    Never,
+    /// Something else.
+    Other,
 }
 
 /// A number that stands for a state of a [`Machine`].

@@ -40,7 +40,8 @@ pub struct Violation<K> {
     /// The offending window: operations that are illegal on their own, in the order of their invocations. As few
     /// as the evidence budget allowed to find.
     pub operations: Vec<OpId>,
-    /// Those of them without any one of which the rest would be legal: where to look first. May be empty.
+    /// Where to look first: those of them without any one of which the rest would be legal, or, where finding that
+    /// out would take long, those that contradict each other. May be empty.
     pub culprits: Vec<OpId>,
     /// The culprits in plain sentences.
     pub explanation: String,

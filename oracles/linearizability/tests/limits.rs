@@ -66,7 +66,7 @@ fn a_violation_is_one_even_when_nothing_may_be_spent_on_evidence() {
     history.complete(get, Output::Value(Some(Value::Register(1))));
     let verdict = check(&Kv, &history, &Options { evidence_nodes: 0, ..Options::default() });
     let violation = verdict.violation().expect("a stale read");
-    assert_eq!((violation.operations.len(), violation.culprits.len()), (3, 0));
+    assert_eq!((violation.operations.len(), violation.culprits.len()), (3, 3));
 }
 
 #[test]

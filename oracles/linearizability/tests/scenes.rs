@@ -111,8 +111,8 @@ fn a_stale_read_is_shown_with_the_write_that_it_missed_and_nothing_else() {
     assert_eq!(
         violation.explanation,
         "put#6(7), begun at 70 ms, was done at 80 ms. put#7(8), begun at 95 ms after put#6 was done, was done at \
-         100 ms. get#8, begun at 130 ms after put#7 was done, saw 7, done at 140 ms. No order of these operations \
-         explains every answer. Everything that was done before get#8 (at 140 ms) can be explained."
+         100 ms. get#8, begun at 130 ms after put#7 was done, saw 7, done at 140 ms. One value was there before \
+         and after another, and a value that was replaced does not come back. Everything that was done before get#8 (at 140 ms) can be explained."
     );
 }
 

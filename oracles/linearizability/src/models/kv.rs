@@ -13,7 +13,7 @@
 use std::slice;
 
 use super::kv_machine::KvMachine;
-use crate::spec::{Call, Footprint, Phrase, Role, Spec, Touch};
+use crate::spec::{Call, Footprint, Phrase, Role, Shape, Spec, Touch, Whole};
 
 /// What a key holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,6 +102,31 @@ impl Spec for Kv {
         KvMachine::new(&calls)
     }
 
+    fn shape<'a>(&self, input: &'a Input, output: Option<&'a Output>) -> Shape<'a> {
+        match (input, output) {
+            (Input::Get, None) => Shape::Idle,
+            (Input::Get, Some(Output::Value(seen))) => Shape::Read(whole(seen.as_ref())),
+            (Input::Put(value), Some(Output::Written) | None) => Shape::Store(whole(Some(value))),
+            (Input::Delete, Some(Output::Written) | None) => Shape::Store(Whole::Absent),
+            (Input::Append(element), Some(Output::Written) | None) => Shape::Append(*element),
+            (Input::Append(_), Some(Output::Refused)) => Shape::MetNumber,
+            (Input::CompareAndSwap { expected, new }, Some(Output::Swapped) | None) => {
+                match (whole(expected.as_ref()), whole(Some(new))) {
+                    (from, to) if from != to => Shape::Swap(from, to),
+                    (from, _) if output.is_some() => Shape::Read(from),
+                    _ => Shape::Idle,
+                }
+            }
+            (Input::CompareAndSwap { expected, .. }, Some(Output::Unequal(seen))) if seen != expected => {
+                Shape::Read(whole(seen.as_ref()))
+            }
+            (Input::CompareAndSwap { expected, .. }, Some(Output::Refused)) => {
+                Shape::Missed(whole(expected.as_ref()))
+            }
+            (_, Some(_)) => Shape::Never,
+        }
+    }
+
     fn phrase(&self, input: &Input, output: Option<&Output>) -> Phrase {
         let (verb, argument) = match input {
             Input::Get => ("get", String::new()),
@@ -137,6 +162,14 @@ fn apply(state: &Option<Value>, input: &Input) -> (Option<Value>, Output) {
         },
         Input::CompareAndSwap { expected, new } if state == expected => (Some(new.clone()), Output::Swapped),
         Input::CompareAndSwap { .. } => (state.clone(), Output::Unequal(state.clone())),
+    }
+}
+
+fn whole(value: Option<&Value>) -> Whole<'_> {
+    match value {
+        None => Whole::Absent,
+        Some(Value::Register(number)) => Whole::Number(*number),
+        Some(Value::List(list)) => Whole::List(list),
     }
 }
 

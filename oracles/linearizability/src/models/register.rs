@@ -6,7 +6,7 @@
 //! Invariants: those of `models`.
 //! Not here: absent values and lists (`kv.rs`).
 
-use crate::spec::{Call, Footprint, Phrase, Role, Spec, Touch};
+use crate::spec::{Call, Footprint, Phrase, Role, Shape, Spec, Touch, Whole};
 use crate::table::Table;
 
 /// What a client asks of a register.
@@ -69,6 +69,25 @@ fn footprint_of(input: Input, output: Option<&Output>) -> Footprint<'static> {
     }
 }
 
+/// What the calls of a [`CasRegister`] do.
+fn shape_of(input: Input, output: Option<&Output>) -> Shape<'static> {
+    let number = Whole::Number;
+    match (input, output) {
+        (Input::Read, None) => Shape::Idle,
+        (Input::Read, Some(Output::Value(seen))) => Shape::Read(number(*seen)),
+        (Input::Write(value), Some(Output::Written) | None) => Shape::Store(number(value)),
+        (Input::CompareAndSwap(same, new), None) if same == new => Shape::Idle,
+        (Input::CompareAndSwap(same, new), Some(Output::Swapped(true))) if same == new => {
+            Shape::Read(number(same))
+        }
+        (Input::CompareAndSwap(expected, new), Some(Output::Swapped(true)) | None) => {
+            Shape::Swap(number(expected), number(new))
+        }
+        (Input::CompareAndSwap(expected, _), Some(Output::Swapped(false))) => Shape::Missed(number(expected)),
+        (_, Some(_)) => Shape::Never,
+    }
+}
+
 fn phrase_of(input: Input, output: Option<&Output>) -> Phrase {
     let (verb, argument) = match input {
         Input::Read => ("read", String::new()),
@@ -112,6 +131,18 @@ impl Spec for Register {
         Table::new(self, calls)
     }
 
+    fn shape<'a>(&self, input: &'a Input, output: Option<&'a Output>) -> Shape<'a> {
+        match (input, output) {
+            (Input::CompareAndSwap(..), Some(_)) => Shape::Never,
+            (Input::CompareAndSwap(..), None) => Shape::Idle,
+            _ => shape_of(*input, output),
+        }
+    }
+
+    fn first_value(&self) -> Whole<'static> {
+        Whole::Number(self.initial)
+    }
+
     fn phrase(&self, input: &Input, output: Option<&Output>) -> Phrase {
         phrase_of(*input, output)
     }
@@ -138,6 +169,14 @@ impl Spec for CasRegister {
 
     fn compile<'h>(&'h self, calls: Vec<Call<'h, Input, Output>>) -> Table<'h, Self> {
         Table::new(self, calls)
+    }
+
+    fn shape<'a>(&self, input: &'a Input, output: Option<&'a Output>) -> Shape<'a> {
+        shape_of(*input, output)
+    }
+
+    fn first_value(&self) -> Whole<'static> {
+        Whole::Number(self.initial)
     }
 
     fn phrase(&self, input: &Input, output: Option<&Output>) -> Phrase {

@@ -49,11 +49,16 @@ pub trait Subject: Spec {
     fn answer(&self, state: &Self::State, input: &Self::Input, rng: &mut Rng) -> Self::Output;
     /// An answer to this question that need not be true.
     fn lie(&self, input: &Self::Input, rng: &mut Rng, values: &mut Values) -> Self::Output;
+    /// How many values there are, where they are not unique.
+    fn few(&self) -> u64 {
+        3
+    }
 }
 
 /// Where values come from: all different, or few.
 pub struct Values {
     pub unique: bool,
+    pub few: u64,
     pub last: u64,
 }
 
@@ -63,12 +68,12 @@ impl Values {
             self.last += 1;
             self.last
         } else {
-            1 + rng.below(3)
+            1 + rng.below(self.few)
         }
     }
 
     pub fn known(&self, rng: &mut Rng) -> u64 {
-        if self.unique { self.last.saturating_sub(rng.below(4)) } else { 1 + rng.below(3) }
+        if self.unique { self.last.saturating_sub(rng.below(4)) } else { 1 + rng.below(self.few) }
     }
 }
 
@@ -98,7 +103,7 @@ where
     S::Input: Clone,
 {
     let mut history = History::new();
-    let mut values = Values { unique: shape.unique, last: 0 };
+    let mut values = Values { unique: shape.unique, few: spec.few(), last: 0 };
     let mut states: Vec<S::State> = (0..shape.keys).map(|_| spec.initial()).collect();
     let mut pending: Vec<Pending<S>> = Vec::new();
     let mut now_ns = 0;
@@ -279,15 +284,33 @@ pub struct Mix {
     pub lists_one_in: u64,
     /// Whether failed swaps may hide what they found.
     pub refusals: bool,
+    /// One in so many appends is a put of a new list instead (0: none).
+    pub restart_one_in: u64,
+    /// How many values there are, where they are not unique.
+    pub few: u64,
 }
 
 impl Mix {
-    pub const REGISTER: Mix =
-        Mix { get: 40, put: 20, append: 0, cas: 40, delete: 0, lists_one_in: 0, refusals: false };
-    pub const LIST: Mix =
-        Mix { get: 50, put: 0, append: 50, cas: 0, delete: 0, lists_one_in: 0, refusals: false };
+    const NONE: Mix = Mix {
+        get: 0,
+        put: 0,
+        append: 0,
+        cas: 0,
+        delete: 0,
+        lists_one_in: 0,
+        refusals: false,
+        restart_one_in: 0,
+        few: 3,
+    };
+    pub const PUTS: Mix = Mix { get: 50, put: 50, ..Mix::NONE };
+    pub const FIVE_VALUES: Mix = Mix { get: 30, put: 30, cas: 40, few: 5, ..Mix::NONE };
+    pub const RESTARTED: Mix = Mix { get: 50, append: 50, restart_one_in: 100, ..Mix::NONE };
+    /// Lists and compare-and-swap on one key.
+    pub const BOTH: Mix = Mix { get: 40, put: 10, append: 25, cas: 25, lists_one_in: 2, ..Mix::NONE };
+    pub const REGISTER: Mix = Mix { get: 40, put: 20, cas: 40, ..Mix::NONE };
+    pub const LIST: Mix = Mix { get: 50, append: 50, ..Mix::NONE };
     pub const ALL: Mix =
-        Mix { get: 30, put: 15, append: 25, cas: 20, delete: 10, lists_one_in: 2, refusals: false };
+        Mix { get: 30, put: 15, append: 25, cas: 20, delete: 10, lists_one_in: 2, ..Mix::NONE };
     pub const HIDING: Mix = Mix { refusals: true, ..Mix::ALL };
 }
 
@@ -324,6 +347,13 @@ impl Spec for Mixed {
     ) -> Self::Machine<'h> {
         Kv.compile(calls)
     }
+    fn shape<'a>(
+        &self,
+        input: &'a kv::Input,
+        output: Option<&'a kv::Output>,
+    ) -> linearizability::spec::Shape<'a> {
+        Kv.shape(input, output)
+    }
     fn phrase(&self, input: &kv::Input, output: Option<&kv::Output>) -> linearizability::spec::Phrase {
         Kv.phrase(input, output)
     }
@@ -352,6 +382,10 @@ impl Mixed {
 }
 
 impl Subject for Mixed {
+    fn few(&self) -> u64 {
+        self.0.few
+    }
+
     fn ask(&self, rng: &mut Rng, values: &mut Values) -> kv::Input {
         let mix = &self.0;
         let mut ticket = rng.below(mix.get + mix.put + mix.append + mix.cas + mix.delete);
@@ -365,6 +399,9 @@ impl Subject for Mixed {
         } else if drawn(mix.put) {
             kv::Input::Put(self.new_value(rng, values))
         } else if drawn(mix.append) {
+            if mix.restart_one_in > 0 && rng.one_in(mix.restart_one_in) {
+                return kv::Input::Put(Value::List(vec![values.fresh(rng)]));
+            }
             kv::Input::Append(values.fresh(rng))
         } else if drawn(mix.cas) {
             let expected = self.some_value(rng, values);

@@ -1,0 +1,186 @@
+//! `check-history`: linearizability of recorded histories.
+//!
+//! Invariants: a file that cannot be read ends the command before any verdict is printed; the worst verdict of all
+//! files is the exit status: a violation (1), else undecided (3), else 0.
+//! Not here: formats and models (crate `linearizability`), the picture (`linearizability::html`).
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+use linearizability::html::page;
+use linearizability::models::{CasRegister, Kv, Mutex, Queue, Set};
+use linearizability::read::{File, Format, Malformed, Model, Reading, Recorded, read};
+use linearizability::{History, Options, Spec, Verdict, check_keys};
+use serde_json::{Value, json};
+
+use crate::cli::{CheckHistoryArgs, Status, Unusable, create, write_json};
+use crate::out::Out;
+use crate::say;
+
+/// What was found in a file.
+struct Judged {
+    keys: Vec<(String, Verdict<String>)>,
+    operations: usize,
+    /// What linearizable keys rely on.
+    conditions: Vec<(String, String)>,
+}
+
+/// More conditions than this are counted and not printed.
+const CONDITIONS: usize = 5;
+
+/// Judges the files.
+///
+/// # Errors
+/// When a file cannot be read, is malformed, or a result cannot be written.
+pub fn run(args: &CheckHistoryArgs, out: &mut Out) -> Result<Status, Unusable> {
+    let output = create(args.json.as_deref())?;
+    let page = create(args.html.as_deref())?;
+    let mut files = Vec::new();
+    for path in &args.files {
+        let text = std::fs::read_to_string(path).map_err(|error| Unusable::Read(path.clone(), error))?;
+        let file = read(&text, &reading(args, &text))
+            .map_err(|Malformed { line, what }| Unusable::History(path.clone(), line, what))?;
+        files.push((path, file));
+    }
+    let options = Options { budget_nodes: args.budget, witness: true, ..Options::default() };
+    let mut status = Status::Clean;
+    let mut results = Vec::new();
+    let mut shown: Option<(&Path, &File, Judged)> = None;
+    for (path, file) in &files {
+        let (judged, wall_ms) = timed(|| judge(&file.history, &options));
+        let (verdict, its_status) = worst(&judged);
+        status = match (status, its_status) {
+            (Status::Failed, _) | (_, Status::Failed) => Status::Failed,
+            (Status::NotAPass, _) | (_, Status::NotAPass) => Status::NotAPass,
+            _ => Status::Clean,
+        };
+        let keys = judged.keys.len();
+        say!(
+            out,
+            "{}: {verdict} ({} operations, {keys} {}, {wall_ms:.1} ms)",
+            path.display(),
+            judged.operations,
+            if keys == 1 { "key" } else { "keys" }
+        );
+        let mut explanations = Vec::new();
+        for (key, verdict) in &judged.keys {
+            let name = if key.is_empty() { String::new() } else { format!("key {key}: ") };
+            let text = match verdict {
+                Verdict::Violation(violation) => file.names.restore(&violation.explanation),
+                Verdict::Undecided(_) => {
+                    format!("undecided: the budget of {} nodes was used up", args.budget)
+                }
+                Verdict::Linearizable(_) => continue,
+            };
+            say!(out, "  {name}{text}");
+            explanations.push(format!("{name}{text}"));
+        }
+        for (key, text) in judged.conditions.iter().take(CONDITIONS) {
+            let name = if key.is_empty() { String::new() } else { format!("key {key}: ") };
+            say!(out, "  {name}{}", file.names.restore(text));
+        }
+        if let Some(more @ 1..) = judged.conditions.len().checked_sub(CONDITIONS) {
+            say!(out, "  and {more} more unknown operations that took effect");
+        }
+        results.push(result(path, verdict, &judged, wall_ms, &explanations));
+        // Of several files, the first that is not linearizable has the picture.
+        if shown.is_none()
+            || (its_status == Status::Failed && !shown.as_ref().is_some_and(|shown| has_failed(&shown.2)))
+        {
+            shown = Some((path, file, judged));
+        }
+    }
+    if let (Some((page_path, mut page)), Some((path, file, judged))) = (page, shown) {
+        let text = picture(path, file, &judged.keys);
+        page.write_all(text.as_bytes()).map_err(|error| Unusable::Write(page_path, error))?;
+    }
+    write_json(output, &json!({ "files": results }))?;
+    Ok(status)
+}
+
+fn reading(args: &CheckHistoryArgs, text: &str) -> Reading {
+    Reading {
+        format: args.format.unwrap_or_else(|| Format::guess(text)),
+        model: args.model.unwrap_or_else(|| Model::guess(text)),
+        failed_cas: args.failed_cas,
+        first: args.initial,
+    }
+}
+
+fn judge(history: &Recorded, options: &Options) -> Judged {
+    fn of<S: Spec>(spec: &S, history: &History<String, S::Input, S::Output>, options: &Options) -> Judged {
+        let keys = check_keys(spec, history, options);
+        let mut conditions = Vec::new();
+        for (key, verdict) in &keys {
+            let Verdict::Linearizable(witnesses) = verdict else { continue };
+            for witness in witnesses {
+                let texts = linearizability::conditions(spec, history, &witness.order);
+                conditions.extend(texts.into_iter().map(|text| (key.clone(), text)));
+            }
+        }
+        Judged { keys, operations: history.len(), conditions }
+    }
+    match history {
+        Recorded::Register { history, first } => of(&CasRegister { initial: *first }, history, options),
+        Recorded::Kv(history) => of(&Kv, history, options),
+        Recorded::Set(history) => of(&Set, history, options),
+        Recorded::Queue(history) => of(&Queue, history, options),
+        Recorded::Mutex(history) => of(&Mutex, history, options),
+    }
+}
+
+fn has_failed(judged: &Judged) -> bool {
+    worst(judged).1 == Status::Failed
+}
+
+fn picture(path: &Path, file: &File, verdicts: &[(String, Verdict<String>)]) -> String {
+    let (names, processes) = (&file.names, &file.processes[..]);
+    let title = path.display().to_string();
+    match &file.history {
+        Recorded::Register { history, first } => {
+            page(&CasRegister { initial: *first }, history, verdicts, names, processes, &title)
+        }
+        Recorded::Kv(history) => page(&Kv, history, verdicts, names, processes, &title),
+        Recorded::Set(history) => page(&Set, history, verdicts, names, processes, &title),
+        Recorded::Queue(history) => page(&Queue, history, verdicts, names, processes, &title),
+        Recorded::Mutex(history) => page(&Mutex, history, verdicts, names, processes, &title),
+    }
+}
+
+fn worst(judged: &Judged) -> (&'static str, Status) {
+    let has = |test: fn(&Verdict<String>) -> bool| judged.keys.iter().any(|(_, verdict)| test(verdict));
+    if has(|verdict| matches!(verdict, Verdict::Violation(_))) {
+        ("not linearizable", Status::Failed)
+    } else if has(|verdict| matches!(verdict, Verdict::Undecided(_))) {
+        ("undecided", Status::NotAPass)
+    } else {
+        ("linearizable", Status::Clean)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "it tells a user how long it took; no verdict depends on it")]
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let begun = Instant::now();
+    let result = work();
+    (result, begun.elapsed().as_secs_f64() * 1e3)
+}
+
+fn result(path: &Path, verdict: &str, judged: &Judged, wall_ms: f64, explanations: &[String]) -> Value {
+    let keys = judged.keys.iter().map(|(key, verdict)| {
+        let word = match verdict {
+            Verdict::Linearizable(_) => "linearizable",
+            Verdict::Violation(_) => "not linearizable",
+            Verdict::Undecided(_) => "undecided",
+        };
+        json!({ "key": key, "verdict": word })
+    });
+    json!({
+        "file": path.display().to_string(),
+        "verdict": verdict,
+        "keys": keys.collect::<Vec<_>>(),
+        "operations": judged.operations,
+        "wall_ms": wall_ms,
+        "explanation": explanations.join("\n"),
+    })
+}

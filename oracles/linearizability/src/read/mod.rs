@@ -1,0 +1,207 @@
+//! Read: recorded histories from files.
+//!
+//! ```text
+//!   text ─┬─ json lines ─┐
+//!         ├─ edn ────────┼─► events (process, type, f, key, value, time, line) ─► pairing ─► history of a model
+//!         └─ jepsen log ─┘
+//! ```
+//!
+//! **JSON lines**: one object a line, one event each: `process` (a number or a string), `type` (`invoke`, `ok`,
+//! `fail`, `info`), `f` (what was called), optionally `key` (anything; without it there is one object), `value` and
+//! `time` (nanoseconds). Empty lines are skipped.
+//!
+//! | model | `f` | `value` of the call | `value` of the answer |
+//! |---|---|---|---|
+//! | register, cas-register | `read` | | what was there, `null` for nothing |
+//! | | `write` | what is stored | |
+//! | cas-register | `cas` | `[expected, new]` | |
+//! | kv | `get`, `read` | | what was there: a value, a list, or `null` |
+//! | | `put`, `write` | a value or a list | |
+//! | | `append` | an element | |
+//! | | `cas` | `[expected, new]` | of a failed one, what was there, if it is a `value` other than the call's |
+//! | | `delete` | | |
+//! | list | `get`, `read`, `put`, `append` | as kv; values may be concatenated strings: `"x 0 1 yx 0 2 y"` | |
+//! | set | `add`, `remove`, `contains` | the element | `true` or `false`; none means that it did something |
+//! | queue | `enqueue`, `dequeue` | the element | of a dequeue, the element, `null` for none |
+//! | mutex | `acquire`, `release` | | |
+//!
+//! **EDN** (Jepsen's histories): the same keys as keywords, in a vector, in a list, or as bare maps; commas and
+//! comments are as in EDN. **Jepsen logs**: `INFO  jepsen.util - PROCESS :TYPE :F VALUE`.
+//! Events of processes that are not numbers (`:nemesis`) are skipped in both.
+//!
+//! What `fail` says of a compare-and-swap differs between tools: see [`FailedCas`]. A read that failed says nothing.
+//!
+//! Invariants: what cannot be read is an error with its line and with what was expected there, never a guess.
+//! Not here: files (the caller's), verdicts.
+
+mod json;
+mod edn;
+mod log;
+mod datum;
+mod pairing;
+mod meaning;
+
+use crate::history::History;
+use crate::models::{collections, kv, mutex, register};
+
+pub use meaning::Names;
+
+/// How a history is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object a line.
+    JsonLines,
+    /// Jepsen's EDN, and Porcupine's key-value files.
+    Edn,
+    /// Lines of Jepsen's log.
+    JepsenLog,
+}
+
+/// Which object was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// A number that is read and written.
+    Register,
+    /// The same with compare-and-swap.
+    CasRegister,
+    /// Registers and lists by key.
+    Kv,
+    /// Lists by key, written as concatenated strings or as arrays.
+    List,
+    /// A set.
+    Set,
+    /// A queue.
+    Queue,
+    /// A lock.
+    Mutex,
+}
+
+/// What `fail` means of a compare-and-swap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailedCas {
+    /// It did not happen (Jepsen, Knossos).
+    DidNotHappen,
+    /// It found another value (Porcupine's etcd model).
+    FoundAnother,
+}
+
+/// How to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// How it is written down.
+    pub format: Format,
+    /// What was called.
+    pub model: Model,
+    /// What a failed compare-and-swap says.
+    pub failed_cas: FailedCas,
+    /// What a register holds first; `None`: nothing.
+    pub first: Option<i64>,
+}
+
+/// Why a history cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct Malformed {
+    /// Counted from 1.
+    pub line: usize,
+    /// What was expected, and what is there.
+    pub what: String,
+}
+
+/// A history of some model, keys as they are written.
+#[derive(Debug)]
+pub enum Recorded {
+    /// Of registers, with and without compare-and-swap.
+    Register {
+        /// The history.
+        history: History<String, register::Input, register::Output>,
+        /// What is there at first.
+        first: u64,
+    },
+    /// Of keys that hold registers or lists.
+    Kv(History<String, kv::Input, kv::Output>),
+    /// Of sets.
+    Set(History<String, collections::SetInput, bool>),
+    /// Of queues.
+    Queue(History<String, collections::QueueInput, collections::QueueOutput>),
+    /// Of locks.
+    Mutex(History<String, mutex::Input, bool>),
+}
+
+/// A history with the names of what was numbered to read it.
+#[derive(Debug)]
+pub struct File {
+    /// The history.
+    pub history: Recorded,
+    /// Values by their numbers, for explanations.
+    pub names: Names,
+    /// Processes by their numbers.
+    pub processes: Vec<String>,
+}
+
+/// Reads a history. O(size).
+///
+/// # Errors
+/// What is malformed first.
+pub fn read(text: &str, reading: &Reading) -> Result<File, Malformed> {
+    let events = match reading.format {
+        Format::JsonLines => json::events(text)?,
+        Format::Edn => edn::events(text)?,
+        Format::JepsenLog => log::events(text)?,
+    };
+    meaning::history(events, reading)
+}
+
+impl Format {
+    /// The format that a text seems to have.
+    pub fn guess(text: &str) -> Format {
+        let start = text.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
+        let mut rest = start.chars();
+        match (rest.next(), rest.find(|c| !c.is_whitespace())) {
+            (Some('{'), Some('"')) => Format::JsonLines,
+            (Some('{' | '[' | '(' | ';' | '#'), _) => Format::Edn,
+            (None, _) => Format::JsonLines,
+            _ => Format::JepsenLog,
+        }
+    }
+}
+
+impl Model {
+    /// All models by name.
+    pub const ALL: [(&'static str, Model); 7] = [
+        ("register", Model::Register),
+        ("cas-register", Model::CasRegister),
+        ("kv", Model::Kv),
+        ("list", Model::List),
+        ("set", Model::Set),
+        ("queue", Model::Queue),
+        ("mutex", Model::Mutex),
+    ];
+
+    /// The model that these calls seem to be of.
+    pub fn guess(text: &str) -> Model {
+        let has = |f: &str| text.contains(&format!("\"{f}\"")) || text.contains(&format!(":{f}"));
+        let by_f = [
+            ("acquire", Model::Mutex),
+            ("enqueue", Model::Queue),
+            ("dequeue", Model::Queue),
+            ("add", Model::Set),
+            ("contains", Model::Set),
+        ];
+        if let Some((_, model)) = by_f.into_iter().find(|(f, _)| has(f)) {
+            return model;
+        }
+        if has("append") && text.contains("\"x ") {
+            return Model::List;
+        }
+        if has("get") || has("put") || has("append") || has("delete") {
+            Model::Kv
+        } else {
+            Model::CasRegister
+        }
+    }
+}
+
+fn malformed<T>(line: usize, what: impl Into<String>) -> Result<T, Malformed> {
+    Err(Malformed { line, what: what.into() })
+}

@@ -24,7 +24,7 @@ use crate::out::{Out, complain};
 use crate::raft::{Profile, Raft};
 use crate::seeds::Seeds;
 use raft_async::Carrier;
-use raft_async::mutant::{Mutant, Planted};
+use raft_async::mutant::{Mutant, Part, Planted};
 
 /// How a command ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -64,6 +64,9 @@ pub enum Unusable {
     /// A timeline says all by itself.
     #[error("a file says all about its run: `{0}` cannot be added")]
     FlagsWithFile(String),
+    /// There is nothing to look for.
+    #[error("no planted defects: this binary was built without the feature `mutants`")]
+    NoMutants,
     /// The system refused something.
     #[error("cannot {0}: {1}")]
     System(&'static str, io::Error),
@@ -83,6 +86,8 @@ enum Command {
     Campaign(CampaignArgs),
     /// Run one seed or timeline again: verdict, digests and, on request, its story.
     Replay(ReplayArgs),
+    /// Say for each planted defect how many seeds and how much CPU time it takes to catch it.
+    Mutants(MutantsArgs),
     /// Put the JSON files of all shards of a campaign together.
     Merge(MergeArgs),
 }
@@ -235,6 +240,54 @@ pub struct CampaignArgs {
     pub hung_after_s: u64,
 }
 
+/// `mutants`
+#[derive(Args, Clone, Debug)]
+pub struct MutantsArgs {
+    /// Seeds in which a defect has to be caught; as many for each control.
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub budget: u64,
+    /// How many ranges of so many seeds, which have none in common, each defect is looked for in.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub repeat: u64,
+    /// Only these: names of defects and controls, or parts of the catalogue (a, b, c, controls).
+    #[arg(long, value_delimiter = ',', value_parser = mutants)]
+    pub only: Vec<Mutants>,
+    /// Which kind of runs.
+    #[arg(long, default_value_t)]
+    pub profile: Profile,
+    /// Worker threads [default: all cores]; what is found does not depend on them.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Write the result as JSON.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+}
+
+/// Defects that go by one name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mutants(Vec<Mutant>);
+
+impl MutantsArgs {
+    /// Which are meant, in the order of the catalogue, each once.
+    pub fn mutants(&self) -> Vec<Mutant> {
+        let is_meant = |mutant: &Mutant| {
+            self.only.is_empty() || self.only.iter().any(|Mutants(named)| named.contains(mutant))
+        };
+        Mutant::planted().filter(is_meant).collect()
+    }
+}
+
+fn mutants(text: &str) -> Result<Mutants, String> {
+    let of = |part: Part| Mutants(Mutant::planted().filter(|mutant| mutant.row().part == part).collect());
+    Ok(match text {
+        "a" | "A" => of(Part::A),
+        "b" | "B" => of(Part::B),
+        "c" | "C" => of(Part::C),
+        "controls" => of(Part::Control),
+        name => Mutants(vec![mutant(name)?]),
+    })
+}
+
 /// What is to be run again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SeedOrFile {
@@ -328,6 +381,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let ended = match &cli.command {
         Command::Campaign(args) => command::campaign::run(args, &mut out),
         Command::Replay(args) => command::replay::run(args, &mut out),
+        Command::Mutants(args) => command::mutants::run(args, &mut out),
         Command::Merge(args) => command::merge::run(args, &mut out),
     };
     let status = ended.unwrap_or_else(|unusable| {
@@ -344,7 +398,7 @@ fn one_line(message: &str) -> String {
     if line.starts_with("error:") {
         line
     } else {
-        format!("error: a command is needed: campaign, replay or merge ({line})")
+        format!("error: a command is needed: campaign, replay, mutants or merge ({line})")
     }
 }
 
@@ -414,6 +468,9 @@ mod tests {
             "bin campaign --time 0s",
             "bin campaign --clock-drift 80",
             "bin merge",
+            "bin mutants --budget 0",
+            "bin mutants --repeat 0",
+            "bin mutants --only nobody",
             "bin replay",
             "bin replay x",
             "bin replay 18446744073709551615",

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`raft`] | the scenario: configuration, cluster, clients, judges |
 //! | [`cli`] | arguments, exit statuses |
-//! | [`command`] | `campaign`, `replay` and `merge` |
+//! | [`command`] | `campaign`, `replay`, `mutants` and `merge` |
 //! | [`seeds`] | which seeds are meant by `--seeds` |
 //! | [`out`] | output that survives a closed pipe |
 //! | [`signals`] | Ctrl-C, and the seeds in flight when the process dies |

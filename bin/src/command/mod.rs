@@ -5,4 +5,5 @@ pub mod corpus;
 pub mod merge;
 pub mod outcome;
 pub mod replay;
+pub mod mutants;
 mod table;

@@ -21,6 +21,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::command;
 use crate::command::outcome::Shard;
 use crate::out::{Out, complain};
+use crate::raft::features::Feature;
 use crate::raft::{Profile, Raft};
 use crate::seeds::Seeds;
 use raft_async::Carrier;
@@ -120,6 +121,9 @@ pub struct Shape {
     /// A minority of the disks fails syncs, reads and writes, fills up, or rots: its servers halt, the others go on.
     #[arg(long)]
     pub disk_errors: bool,
+    /// Features that the swarm does without, to see what they are worth: pursuit, aims, proportion, short-timeouts ..
+    #[arg(long, value_delimiter = ',')]
+    pub without: Vec<Feature>,
     /// The servers' clocks run up to so many percent fast or slow (0 to 50).
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=50))]
     pub clock_drift: u8,
@@ -137,6 +141,7 @@ impl Shape {
             carrier: self.transport,
             lying_fsync: self.lying_fsync,
             disk_errors: self.disk_errors,
+            without: self.without.iter().collect(),
             clock_drift_percent: self.clock_drift,
         }
     }
@@ -171,6 +176,10 @@ impl Shape {
         }
         if self.disk_errors {
             add("--disk-errors".to_owned());
+        }
+        if !self.without.is_empty() {
+            let names: Vec<_> = self.without.iter().map(|feature| feature.name()).collect();
+            add(format!("--without {}", names.join(",")));
         }
         if self.clock_drift > 0 {
             add(format!("--clock-drift {}", self.clock_drift));
@@ -255,6 +264,9 @@ pub struct MutantsArgs {
     /// Which kind of runs.
     #[arg(long, default_value_t)]
     pub profile: Profile,
+    /// Features that the swarm does without, to see what they are worth: pursuit, aims, proportion, short-timeouts ..
+    #[arg(long, value_delimiter = ',')]
+    pub without: Vec<Feature>,
     /// Worker threads [default: all cores]; what is found does not depend on them.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub jobs: Option<u16>,

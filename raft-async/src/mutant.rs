@@ -215,7 +215,7 @@ registry! {
     ControlDuplicateSend control_duplicate_send Control planted []
         "Every message is sent twice." from "control" needs "";
     ControlLateReply control_late_reply Control planted []
-        "A reply is held for 20 ms." from "control" needs "";
+        "A reply is held for 20 ms, or a sixth of the election timeout where that is less." from "control" needs "";
     Canary canary Canary planted [ES]
         "Each node claims leadership of term 1 at boot." from "control" needs "";
 }

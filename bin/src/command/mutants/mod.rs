@@ -38,7 +38,8 @@ pub fn run(args: &MutantsArgs, out: &mut Out) -> Result<Status, Unusable> {
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
 
     let mutants = args.mutants();
-    let hunt = Arc::new(Hunt::new(Raft::of(args.profile), &mutants, args.budget, args.repeat));
+    let raft = Raft { without: args.without.iter().collect(), ..Raft::of(args.profile) };
+    let hunt = Arc::new(Hunt::new(raft, &mutants, args.budget, args.repeat));
     let started = Instant::now();
     let mut told = started;
     let (quarries, interrupted) = hunt.run(&settings, |done| {

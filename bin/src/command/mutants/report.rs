@@ -132,6 +132,7 @@ impl<'a> Report<'a> {
             "profile": self.args.profile.to_string(),
             "budget": self.args.budget,
             "ranges": self.args.repeat,
+            "without": self.args.without.iter().map(|feature| feature.name()).collect::<Vec<_>>(),
             "mutants": self.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
             "matrix": self.matrix_json(),
             "controls": self.controls.iter().map(control).collect::<Vec<_>>(),
@@ -149,6 +150,10 @@ impl<'a> Report<'a> {
     pub(super) fn print(&self, out: &mut Out) {
         let MutantsArgs { budget, repeat, profile, .. } = self.args;
         say!(out, "{profile} profile: {repeat} ranges of {budget} seeds each; a range ends with its first catch");
+        if !self.args.without.is_empty() {
+            let names: Vec<_> = self.args.without.iter().map(|feature| feature.name()).collect();
+            say!(out, "without: {}", names.join(", "));
+        }
         say!(out);
         self.print_headline(out);
         say!(out);

@@ -65,6 +65,8 @@ struct Pursuit {
     windows: &'static [&'static str],
     points: &'static [&'static str],
     kinds: &'static [FaultKind],
+    /// Percents of the time between two faults.
+    paces: &'static [u64],
 }
 
 /// What the life of a leader consists of.
@@ -79,6 +81,7 @@ const LEADERS: Pursuit = Pursuit {
         FaultKind::DiskStall,
         FaultKind::SlowDisk,
     ],
+    paces: &[40, 70, 100],
 };
 
 /// What an election consists of, and the end of the last one's leader, so that there is another.
@@ -94,6 +97,7 @@ const ELECTIONS: Pursuit = Pursuit {
         FaultKind::SlowLinks,
         FaultKind::LossBurst,
     ],
+    paces: &[70, 100, 200],
 };
 
 /// Windows that a pursuit looks out for beside that.
@@ -111,20 +115,26 @@ pub(super) fn has_bad_disks(seed: u64, without: Without) -> bool {
 /// The configuration of `seed`.
 pub(super) fn draw(seed: u64, without: Without) -> Config {
     let swarm = Swarm { seed, without };
-    let servers = swarm.or(Feature::ThreeServers, 5, swarm.pick("servers", &[3, 3, 5, 7]));
+    let servers = swarm.or(Feature::ThreeServers, 5, swarm.servers());
     let clients = swarm.pick("clients", &[1, 2, 3, 4, 5]);
-    let raft = swarm.raft();
+    let mut raft = swarm.raft();
     let network = swarm.network(&raft);
+    // Where timeouts differ by less than a request takes, every election ends in split votes (§5.2).
+    raft.election_timeout_max_ms = raft
+        .election_timeout_max_ms
+        .max(raft.election_timeout_min_ms + 2 * network.latency_max_us.div_ceil(1_000));
+    let outstanding: Vec<u16> = (1..=clients).map(|client| swarm.outstanding(client)).collect();
+    let think_max_us = swarm.think_max_us(&raft, outstanding.iter().map(|lanes| u64::from(*lanes)).sum());
     let mut config = Config {
         profile: Profile::Swarm,
         servers,
         clients,
         carrier: swarm.pick("carrier", &[Carrier::Datagrams, Carrier::Datagrams, Carrier::Streams]),
         faults_ms: 0,
-        outstanding: (1..=clients).map(|client| swarm.outstanding(client)).collect(),
+        outstanding,
         registers: swarm.pick("registers", &[1, 1, 1, 2, 4]),
         lists: swarm.pick("lists", &[1, 1, 1, 2, 4]),
-        think_max_us: swarm.or(Feature::Load, 12_000, swarm.think_max_us(&raft)),
+        think_max_us: swarm.or(Feature::Load, 12_000, think_max_us),
         attempt_timeout_ms: percent(
             raft.election_timeout_min_ms,
             swarm.pick("attempt timeout", &[40, 80, 80, 160]),
@@ -158,7 +168,11 @@ pub(super) fn draw(seed: u64, without: Without) -> Config {
         faults: swarm.faults(&raft, &network),
         network,
     };
-    config.faults_ms = duration_ms(&config);
+    // Every client is to do a few operations, too; in a pursuit it has the time.
+    config.faults_ms = match swarm.chase() {
+        Chase::Nobody => duration_ms(&config, 60).max(12 * config.think_max_us / 1_000),
+        Chase::Leaders | Chase::Elections => duration_ms(&config, 180),
+    };
     if let Schedule::Pct { horizon_ms, .. } = &mut config.schedule {
         *horizon_ms = config.faults_ms;
     }
@@ -186,6 +200,15 @@ impl Swarm {
     /// `usual` where the feature is off.
     fn or<T>(&self, feature: Feature, usual: T, drawn: T) -> T {
         if self.without.has(feature) { usual } else { drawn }
+    }
+
+    /// Three in half of all seeds: the fewer there are, the fewer mishaps it takes. So more often where mishaps have to
+    /// come in a row.
+    fn servers(&self) -> u16 {
+        match self.chase() {
+            Chase::Nobody => self.pick("servers", &[3, 3, 5, 5, 7]),
+            Chase::Leaders | Chase::Elections => self.pick("servers in a pursuit", &[3, 3, 3, 5, 7]),
+        }
     }
 
     fn chase(&self) -> Chase {
@@ -230,10 +253,11 @@ impl Swarm {
         let least_ms = self.pick("election timeout", &[30, 30, 30, 60, 60, 60, 120, 240]);
         let drawn_ms = self.stream("election timeout within").range(least_ms, least_ms * 2);
         let election_timeout_min_ms = self.or(Feature::ShortTimeouts, 150, drawn_ms);
-        let election_timeout_max_ms = percent(
-            election_timeout_min_ms,
-            self.pick("election timeout spread", &[130, 150, 200, 200, 200, 300]),
-        );
+        let spread = match self.chase() {
+            Chase::Elections => self.pick("spread in a pursuit", &[125, 135, 150, 200]),
+            _ => self.pick("election timeout spread", &[150, 150, 200, 200, 200, 300]),
+        };
+        let election_timeout_max_ms = percent(election_timeout_min_ms, spread);
         let of_timeout = |percents| percent(election_timeout_min_ms, percents);
         let patience = self.stream("step down").range(100, 400);
         RaftTimes {
@@ -277,10 +301,10 @@ impl Swarm {
 
     /// From saturated to idle. Where faults are after leaders and elections, clients hold back: what happens then
     /// happens between elections, and a run may have the more of them for the same work.
-    fn think_max_us(&self, raft: &RaftTimes) -> u64 {
+    fn think_max_us(&self, raft: &RaftTimes, lanes: u64) -> u64 {
         if self.chase() != Chase::Nobody {
             let timeout_us = raft.election_timeout_min_ms * 1_000;
-            return percent(timeout_us, self.pick("think time in a pursuit", &[30, 100, 100, 300]));
+            return percent(timeout_us, self.pick("think time in a pursuit", &[30, 100, 100, 300])) * lanes;
         }
         if self.stream("saturated").chance(200_000) { 0 } else { self.doubling("think time", 500, 250_000) }
     }
@@ -288,16 +312,29 @@ impl Swarm {
     fn network(&self, raft: &RaftTimes) -> NetConfig {
         // Without "broadcastTime << electionTimeout" (§5.6) nobody could promise anything.
         let most_us = raft.election_timeout_min_ms * 40;
-        let latency_min_us = self.within("latency", most_us);
+        let latency_min_us = if self.chase() == Chase::Elections && !self.without.has(Feature::Proportion) {
+            // Campaigns overlap where a vote takes long on its way.
+            self.stream("latency in a pursuit").range(most_us / 2, most_us)
+        } else {
+            self.within("latency", most_us)
+        };
+        let spread = self.pick("latency spread", &[100, 300, 300, 500]);
         NetConfig {
             latency_min_us,
-            latency_max_us: percent(latency_min_us, self.pick("latency spread", &[100, 300, 300, 500])),
+            latency_max_us: percent(latency_min_us, spread),
             tail_per_million: self.pick("latency tail", &[0, 10_000, 10_000, 50_000]),
             tail_factor: self.pick("latency tail factor", &[5, 10, 20]),
             loss_per_million: self.pick("loss", &[0, 5_000, 5_000, 20_000, 80_000]),
             duplicate_per_million: self.pick("duplication", &[0, 5_000, 5_000, 50_000, 300_000]),
             reorder_per_million: self.pick("reordering", &[0, 10_000, 10_000, 50_000, 200_000]),
-            reorder_extra_max_us: self.pick("reordering delay", &[1_000, 5_000, 5_000, 20_000]),
+            reorder_extra_max_us: self.or(
+                Feature::Proportion,
+                5_000,
+                percent(
+                    raft.election_timeout_min_ms * 1_000,
+                    self.pick("reordering delay", &[3, 15, 15, 80]),
+                ),
+            ),
             slow_per_million: self.pick("slow links", &[0, 0, 2_000, 20_000]),
             tcp: self.tcp(raft),
             ..NetConfig::default()
@@ -347,7 +384,7 @@ impl Swarm {
             Chase::Elections => self.pursuit(raft, &ELECTIONS),
         };
         faults.behind_point_us =
-            percent(network.latency_max_us, self.pick("behind points", &[50, 100, 400])).max(200);
+            percent(network.latency_max_us, self.pick("behind points", &[50, 100, 200])).max(200);
         if self.without.has(Feature::Aims) {
             faults.aimed_per_million = 0;
             faults.roles.clear();
@@ -389,7 +426,7 @@ impl Swarm {
     /// each other, each with a tail of its own, and campaigns overlap.
     fn pursuit(&self, raft: &RaftTimes, pursuit: &Pursuit) -> PlanConfig {
         let timeout_ms = raft.election_timeout_min_ms;
-        let pace = self.pick("pace of the pursuit", &[50, 100, 200]);
+        let pace = self.pick("pace of the pursuit", pursuit.paces);
         let weight = |kind: FaultKind| {
             let unit = if kind.has_own_sequence() { 25 } else { 1 };
             (kind, unit * self.pick(&format!("pursuit by {}", kind.name()), &[0, 1, 4]))
@@ -437,9 +474,9 @@ fn percent(of: u64, percents: u64) -> u64 {
     of * percents / 100
 }
 
-/// So long that a run costs what a reference run does, but no longer than 60 election timeouts and no shorter than 12,
-/// and long enough for every client to do a few operations.
-fn duration_ms(config: &Config) -> u64 {
+/// So long that a run costs what a reference run does, but no longer than so many election timeouts and no shorter than
+/// 12.
+fn duration_ms(config: &Config, most_timeouts: u64) -> u64 {
     let timeout_ms = config.raft.election_timeout_min_ms;
     let servers = u64::from(config.servers);
     let lanes: u64 = (1..=config.clients).map(|client| u64::from(config.lanes_of(client))).sum();
@@ -450,8 +487,7 @@ fn duration_ms(config: &Config) -> u64 {
     let operations = lanes * 1_000_000 / 3 / operation_us;
     let messages = heartbeats + operations * 2 * servers;
     let affordable_ms = MESSAGES * 1_000 / messages.max(1);
-    let few_operations_ms = 12 * config.think_max_us / 1_000;
-    affordable_ms.clamp(12 * timeout_ms, 60 * timeout_ms).max(few_operations_ms)
+    affordable_ms.clamp(12 * timeout_ms, most_timeouts * timeout_ms)
 }
 
 #[cfg(test)]
@@ -519,7 +555,7 @@ mod tests {
             assert!(config.raft.heartbeat_ms * 3 <= min, "seed {seed}: a heartbeat too rare");
             assert!(config.network.latency_max_us * 4 < min * 1_000, "seed {seed}: too slow a network");
             assert!(config.disk.fsync_max_us * 4 <= min * 1_000, "seed {seed}: too slow a disk");
-            assert!((12 * min..=60 * min).contains(&config.faults_ms) || config.think_max_us > 1_000);
+            assert!((12 * min..=180 * min).contains(&config.faults_ms) || config.think_max_us > 1_000);
             assert!(!config.faults.kinds.is_empty() && config.faults.behind_point_us > 0, "seed {seed}");
             assert!(
                 config.faults.every_min_ms > 0 && config.faults.every_max_ms >= config.faults.every_min_ms

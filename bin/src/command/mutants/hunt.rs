@@ -131,7 +131,11 @@ impl Hunt {
     }
 
     /// Searches all ranges, or until it is told to stop. `told` hears how many ranges are done.
-    pub(super) fn run(self: &Arc<Self>, settings: &Settings, mut told: impl FnMut(usize)) -> (Vec<Quarry>, bool) {
+    pub(super) fn run(
+        self: &Arc<Self>,
+        settings: &Settings,
+        mut told: impl FnMut(usize),
+    ) -> (Vec<Quarry>, bool) {
         let hunt = self.clone();
         let supply = std::iter::from_fn(move || hunt.next());
         let mut lost = BTreeSet::new();
@@ -139,7 +143,8 @@ impl Hunt {
             if report.is_none() {
                 // The run never came back: its range ends here.
                 for run in &summary.failures {
-                    if matches!(run.first.category, Category::Hung | Category::Crash) && lost.insert(run.seed) {
+                    if matches!(run.first.category, Category::Hung | Category::Crash) && lost.insert(run.seed)
+                    {
                         self.lose(run.seed, &run.first);
                     }
                 }
@@ -173,7 +178,8 @@ impl Hunt {
         let quarry = &mut self.lock()[place];
         let is_control = quarry.is_control();
         let mutant = quarry.mutant;
-        let range = quarry.ranges.iter_mut().find(|r| (r.before + 1..=r.before + self.budget).contains(&seed));
+        let range =
+            quarry.ranges.iter_mut().find(|r| (r.before + 1..=r.before + self.budget).contains(&seed));
         let range = range.expect("a seed belongs to a range");
         if range.before + range.runs + 1 != seed {
             // Known already: a panic in a run that is told of twice.

@@ -125,9 +125,7 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let control = |(name, range): &(&str, &Range)| {
-            json!({ "name": name, "seeds": range.runs, "alarms": range.failed, "premise": range.premise })
-        };
+        let control = |(name, range): &(&str, &Range)| json!({ "name": name, "seeds": range.runs, "alarms": range.failed, "premise": range.premise });
         json!({
             "profile": self.args.profile.to_string(),
             "budget": self.args.budget,
@@ -149,7 +147,10 @@ impl<'a> Report<'a> {
 
     pub(super) fn print(&self, out: &mut Out) {
         let MutantsArgs { budget, repeat, profile, .. } = self.args;
-        say!(out, "{profile} profile: {repeat} ranges of {budget} seeds each; a range ends with its first catch");
+        say!(
+            out,
+            "{profile} profile: {repeat} ranges of {budget} seeds each; a range ends with its first catch"
+        );
         if !self.args.without.is_empty() {
             let names: Vec<_> = self.args.without.iter().map(|feature| feature.name()).collect();
             say!(out, "without: {}", names.join(", "));
@@ -170,12 +171,22 @@ impl<'a> Report<'a> {
     fn print_headline(&self, out: &mut Out) {
         let budget = self.args.budget;
         let mut table = table(&[
-            "part", "defect", "caught", "median", "p90", "worst", "caught per 1000 seeds", "CPU ms", "first",
-            "expected", "by expected",
+            "part",
+            "defect",
+            "caught",
+            "median",
+            "p90",
+            "worst",
+            "caught per 1000 seeds",
+            "CPU ms",
+            "first",
+            "expected",
+            "by expected",
         ]);
         for row in &self.rows {
             let Rate { is, low, high } = row.rate;
-            let seeds = |seeds: Option<u64>| seeds.map_or_else(|| format!("not in {budget}"), |n| n.to_string());
+            let seeds =
+                |seeds: Option<u64>| seeds.map_or_else(|| format!("not in {budget}"), |n| n.to_string());
             let known = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |n| n.to_string());
             let cpu_ms = row.cpu_us.median().map(|us| us / 1_000);
             table.add_row([
@@ -215,7 +226,10 @@ impl<'a> Report<'a> {
             };
             table.add_row([left(row.mutant.name())].into_iter().chain(columns.iter().map(number)));
         }
-        say!(out, "kill matrix: in how many of the catching runs each oracle objected (FID is no catch by itself)");
+        say!(
+            out,
+            "kill matrix: in how many of the catching runs each oracle objected (FID is no catch by itself)"
+        );
         print(&table, out);
     }
 
@@ -223,7 +237,9 @@ impl<'a> Report<'a> {
     fn print_invisible(&self, out: &mut Out) {
         let of_clients = [Property::Linearizability, Property::ExactlyOnce, Property::Liveness];
         let is_safety = |oracle: &str| {
-            Property::ALL.iter().any(|p| p.name() == oracle && !of_clients.contains(p) && *p != Property::Fidelity)
+            Property::ALL
+                .iter()
+                .any(|p| p.name() == oracle && !of_clients.contains(p) && *p != Property::Fidelity)
         };
         let invisible = |row: &&Row| row.caught > 0 && !row.by_oracle.keys().any(|oracle| is_safety(oracle));
         let names: Vec<_> = self.rows.iter().filter(invisible).map(|row| row.mutant.name()).collect();
@@ -235,7 +251,8 @@ impl<'a> Report<'a> {
     fn print_premises(&self, out: &mut Out) {
         let mut table = table(&["defect", "runs", "FID", "crash", "premises broken (runs)"]);
         for row in &self.rows {
-            let in_order = Premise::ALL.iter().filter_map(|p| row.premise.get(p.name()).map(|n| (p.name(), n)));
+            let in_order =
+                Premise::ALL.iter().filter_map(|p| row.premise.get(p.name()).map(|n| (p.name(), n)));
             let premises: Vec<_> = in_order.map(|(name, runs)| format!("{name} {runs}")).collect();
             table.add_row([
                 left(row.mutant.name()),
@@ -252,7 +269,8 @@ impl<'a> Report<'a> {
     fn print_controls(&self, out: &mut Out) {
         let mut table = table(&["control", "seeds", "alarms", "premises broken (runs)"]);
         for (name, range) in &self.controls {
-            let premises: Vec<_> = range.premise.iter().map(|(name, runs)| format!("{name} {runs}")).collect();
+            let premises: Vec<_> =
+                range.premise.iter().map(|(name, runs)| format!("{name} {runs}")).collect();
             table.add_row([
                 left(name),
                 right(range.runs.to_string()),

@@ -21,11 +21,12 @@ use clap::{Args, Parser, Subcommand};
 use crate::command;
 use crate::command::outcome::Shard;
 use crate::out::{Out, complain};
+use crate::raft::features::Feature;
 use crate::raft::{Profile, Raft};
 use crate::seeds::Seeds;
 use linearizability::read::{FailedCas, Format, Model};
 use raft_async::Carrier;
-use raft_async::mutant::{Mutant, Planted};
+use raft_async::mutant::{Mutant, Part, Planted};
 
 /// How a command ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -74,6 +75,9 @@ pub enum Unusable {
     /// There is nothing to shrink.
     #[error("seed {0} passes: there is nothing to shrink")]
     Passes(u64),
+    /// There is nothing to look for.
+    #[error("no planted defects: this binary was built without the feature `mutants`")]
+    NoMutants,
     /// The system refused something.
     #[error("cannot {0}: {1}")]
     System(&'static str, io::Error),
@@ -95,6 +99,8 @@ enum Command {
     Replay(ReplayArgs),
     /// Make a failing seed or timeline smaller for as long as the same check fails.
     Shrink(ShrinkArgs),
+    /// Say for each planted defect how many seeds and how much CPU time it takes to catch it.
+    Mutants(MutantsArgs),
     /// Put the JSON files of all shards of a campaign together.
     Merge(MergeArgs),
     /// Say whether recorded histories are linearizable, and if not, why.
@@ -129,6 +135,9 @@ pub struct Shape {
     /// A minority of the disks fails syncs, reads and writes, fills up, or rots: its servers halt, the others go on.
     #[arg(long)]
     pub disk_errors: bool,
+    /// Features that the swarm does without, to see what they are worth: pursuit, aims, proportion, short-timeouts ..
+    #[arg(long, value_delimiter = ',')]
+    pub without: Vec<Feature>,
     /// The servers' clocks run up to so many percent fast or slow (0 to 50).
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=50))]
     pub clock_drift: u8,
@@ -146,6 +155,7 @@ impl Shape {
             carrier: self.transport,
             lying_fsync: self.lying_fsync,
             disk_errors: self.disk_errors,
+            without: self.without.iter().collect(),
             clock_drift_percent: self.clock_drift,
         }
     }
@@ -180,6 +190,10 @@ impl Shape {
         }
         if self.disk_errors {
             add("--disk-errors".to_owned());
+        }
+        if !self.without.is_empty() {
+            let names: Vec<_> = self.without.iter().map(|feature| feature.name()).collect();
+            add(format!("--without {}", names.join(",")));
         }
         if self.clock_drift > 0 {
             add(format!("--clock-drift {}", self.clock_drift));
@@ -250,6 +264,57 @@ pub struct CampaignArgs {
     /// Seconds of real time without a step after which a run is given up as hung.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub hung_after_s: u64,
+}
+
+/// `mutants`
+#[derive(Args, Clone, Debug)]
+pub struct MutantsArgs {
+    /// Seeds in which a defect has to be caught; as many for each control.
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub budget: u64,
+    /// How many ranges of so many seeds, which have none in common, each defect is looked for in.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub repeat: u64,
+    /// Only these: names of defects and controls, or parts of the catalogue (a, b, c, controls).
+    #[arg(long, value_delimiter = ',', value_parser = mutants)]
+    pub only: Vec<Mutants>,
+    /// Which kind of runs.
+    #[arg(long, default_value_t)]
+    pub profile: Profile,
+    /// Features that the swarm does without, to see what they are worth: pursuit, aims, proportion, short-timeouts ..
+    #[arg(long, value_delimiter = ',')]
+    pub without: Vec<Feature>,
+    /// Worker threads [default: all cores]; what is found does not depend on them.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Write the result as JSON.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+}
+
+/// Defects that go by one name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mutants(Vec<Mutant>);
+
+impl MutantsArgs {
+    /// Which are meant, in the order of the catalogue, each once.
+    pub fn mutants(&self) -> Vec<Mutant> {
+        let is_meant = |mutant: &Mutant| {
+            self.only.is_empty() || self.only.iter().any(|Mutants(named)| named.contains(mutant))
+        };
+        Mutant::planted().filter(is_meant).collect()
+    }
+}
+
+fn mutants(text: &str) -> Result<Mutants, String> {
+    let of = |part: Part| Mutants(Mutant::planted().filter(|mutant| mutant.row().part == part).collect());
+    Ok(match text {
+        "a" | "A" => of(Part::A),
+        "b" | "B" => of(Part::B),
+        "c" | "C" => of(Part::C),
+        "controls" => of(Part::Control),
+        name => Mutants(vec![mutant(name)?]),
+    })
 }
 
 /// What is to be run again.
@@ -417,6 +482,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let ended = match &cli.command {
         Command::Campaign(args) => command::campaign::run(args, &mut out),
         Command::Replay(args) => command::replay::run(args, &mut out),
+        Command::Mutants(args) => command::mutants::run(args, &mut out),
         Command::Merge(args) => command::merge::run(args, &mut out),
         Command::Shrink(args) => command::shrink::run(args, &mut out),
         Command::CheckHistory(args) => command::check_history::run(args, &mut out),
@@ -435,7 +501,7 @@ fn one_line(message: &str) -> String {
     if line.starts_with("error:") {
         line
     } else {
-        format!("error: a command is needed: campaign, replay, shrink, merge or check-history ({line})")
+        format!("error: a command is needed: campaign, replay, shrink, mutants, merge or check-history ({line})")
     }
 }
 
@@ -510,6 +576,9 @@ mod tests {
             "bin campaign --time 0s",
             "bin campaign --clock-drift 80",
             "bin merge",
+            "bin mutants --budget 0",
+            "bin mutants --repeat 0",
+            "bin mutants --only nobody",
             "bin replay",
             "bin replay x",
             "bin replay 18446744073709551615",

@@ -37,15 +37,20 @@ pub(crate) struct Log {
     work: Notify,
     /// Tells a leader that the log is durable further than before.
     pub(crate) synced: Notify,
+    /// [`Mutant::EntryCacheStaleSuffix`]: what followers are sent from instead of the log.
+    cache: RefCell<Entries>,
 }
 
 impl Log {
     /// A log all of which is durable.
     pub(crate) fn new(world: Handle, planted: Planted, entries: Entries) -> Self {
         let last = entries.last().index;
+        let cache =
+            if planted.has(Mutant::EntryCacheStaleSuffix) { entries.clone() } else { Entries::default() };
         Self {
             world,
             planted,
+            cache: RefCell::new(cache),
             entries: RefCell::new(entries),
             durable: Cell::new(last),
             shortest: Cell::new(last),
@@ -64,6 +69,11 @@ impl Log {
         self.entries.borrow().last()
     }
 
+    /// [`Mutant::EntryCacheStaleSuffix`]: a cache of the log's tail that was extended with the log and not cut with it.
+    pub(crate) fn cached(&self, from: Index, count: usize) -> Vec<Entry> {
+        self.cache.borrow().batch(from, count).to_vec()
+    }
+
     /// Up to where the log would survive a power loss.
     pub(crate) fn durable(&self) -> Index {
         self.durable.get()
@@ -75,6 +85,9 @@ impl Log {
         let index = entries.append(entry);
         let digest = entries.command_digest(index).unwrap_or_default();
         drop(entries);
+        if self.planted.has(Mutant::EntryCacheStaleSuffix) && self.cache.borrow().last().index < index {
+            self.cache.borrow_mut().append(entry);
+        }
         self.world.emit(EntryAppended { index: index.0, term: entry.term.0, digest });
         self.work.notify_one();
         index

@@ -131,10 +131,9 @@ registry! {
     MatchFromNext match_from_next B planted [LC]
         "The match index is taken from the next index, not from what was acknowledged."
         from "adjoint-io/raft#130" needs "pipelined appends, a loss";
-    EntryCacheStaleSuffix entry_cache_stale_suffix B absent [LM SMS]
-        "The in-memory tail is not truncated with the log file."
-        from "cockroach#63302" needs "a log that is read from its file: here the file follows the memory, and this \
-              would be keeps_conflicting_tail again";
+    EntryCacheStaleSuffix entry_cache_stale_suffix B planted [LM SMS]
+        "The cache that followers are sent entries from is not truncated with the log."
+        from "cockroach#63302" needs "a former leader with a divergent tail that leads again";
     LeaderCountsUnsynced leader_counts_unsynced B planted [DUR]
         "The leader counts its own tail before its own fsync."
         from "etcd#14370" needs "disk stalls, power loss";
@@ -215,7 +214,7 @@ registry! {
     ControlDuplicateSend control_duplicate_send Control planted []
         "Every message is sent twice." from "control" needs "";
     ControlLateReply control_late_reply Control planted []
-        "A reply is held for 20 ms." from "control" needs "";
+        "A reply is held for 20 ms, or a sixth of the election timeout where that is less." from "control" needs "";
     Canary canary Canary planted [ES]
         "Each node claims leadership of term 1 at boot." from "control" needs "";
 }

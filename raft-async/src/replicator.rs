@@ -176,7 +176,12 @@ impl Sender {
     fn send(&mut self, prev: Index, limit: usize, now: Instant) -> usize {
         let node = &*self.node;
         let log = node.log.entries();
-        let entries = log.batch(prev.next(), limit);
+        let mut entries = log.batch(prev.next(), limit);
+        let cached;
+        if node.planted().has(Mutant::EntryCacheStaleSuffix) {
+            cached = node.log.cached(prev.next(), entries.len());
+            entries = &cached;
+        }
         let head = AppendRequest {
             term: self.term(),
             leader: node.me(),

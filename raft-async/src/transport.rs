@@ -32,6 +32,9 @@ pub(crate) struct Transport {
     /// Every frame is built here.
     frame: Rc<RefCell<Vec<u8>>>,
     planted: Planted,
+    /// For how long [`Mutant::ControlLateReply`] holds a reply: no longer than an election rides out ("broadcastTime
+    /// << electionTimeout", §5.6), or it would be no harmless change.
+    reply_late_by: Duration,
 }
 
 impl Transport {
@@ -45,6 +48,7 @@ impl Transport {
             servers: Rc::new(config.servers.iter().map(|(&id, &at)| (id, at)).collect()),
             frame: Rc::default(),
             planted: config.planted,
+            reply_late_by: Duration::from_millis(20).min(patience / 6),
         })
     }
 
@@ -72,9 +76,9 @@ impl Transport {
         let mut frame = self.frame.take();
         wire::encode(message, &mut frame);
         if self.planted.has(Mutant::ControlLateReply) && is_reply(message) {
-            let (link, frame) = (self.link.clone(), frame.clone());
+            let (link, frame, late_by) = (self.link.clone(), frame.clone(), self.reply_late_by);
             task("late reply").spawn(async move {
-                time::sleep(Duration::from_millis(20)).await;
+                time::sleep(late_by).await;
                 link.transmit(&frame, at);
             });
         } else {

@@ -6,5 +6,6 @@ pub mod corpus;
 pub mod merge;
 pub mod outcome;
 pub mod replay;
+pub mod mutants;
 pub mod shrink;
 mod table;

@@ -13,6 +13,7 @@ mod clients;
 mod census;
 mod story;
 mod swarm;
+pub mod features;
 mod damage;
 mod simpler;
 mod valid;
@@ -39,6 +40,7 @@ use sim_runtime::{Handle, NodeId, Options, World};
 use census::{Census, Progress};
 use clients::{Board, Phase};
 use damage::Operator;
+use features::Without;
 use story::Story;
 
 /// A timeline of Raft.
@@ -63,6 +65,8 @@ pub struct Raft {
     pub lying_fsync: bool,
     /// Whether a minority of the disks fails, fills up and rots.
     pub disk_errors: bool,
+    /// Features that the swarm does without.
+    pub without: Without,
     /// By how many percent of true time the servers' clocks run fast or slow at most.
     pub clock_drift_percent: u8,
 }
@@ -81,7 +85,7 @@ impl Scenario for Raft {
     fn config(&self, seed: u64) -> Config {
         let mut config = match self.profile {
             Profile::Reference => Config::reference(),
-            Profile::Swarm => swarm::draw(seed),
+            Profile::Swarm => swarm::draw(seed, self.without),
         };
         config.servers = self.servers.unwrap_or(config.servers);
         config.clients = self.clients.unwrap_or(config.clients);
@@ -91,7 +95,7 @@ impl Scenario for Raft {
         config.planted = self.planted;
         config.faults = config.faults.clone().for_nodes(config.servers, config.clients);
         config.faults.heal_at_ms = config.faults_ms;
-        if self.disk_errors {
+        if self.disk_errors || self.profile == Profile::Swarm && swarm::has_bad_disks(seed, self.without) {
             damage::draw_bad_disks(seed, &mut config);
         }
         if self.clock_drift_percent > 0 {

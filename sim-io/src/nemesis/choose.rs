@@ -137,7 +137,7 @@ impl Chooser<'_> {
         let is_aimed = self.stream.chance(self.config.aimed_per_million);
         let aim = self.stream.below(self.config.aims.len().max(1) as u64) as usize;
         let fraction_per_mille = self.stream.below(1_000) as u32;
-        let delay_us = self.stream.below(2_000);
+        let delay_us = self.stream.below(self.config.behind_point_us);
         match self.config.aims.get(aim).filter(|_| is_aimed) {
             None => When::At { at_ns },
             Some(Aim::Window(name)) => {

@@ -44,7 +44,7 @@ pub struct Plan {
 pub enum Aim {
     /// Somewhere in a window of this name.
     Window(String),
-    /// Up to 2 ms after a point of this name.
+    /// Shortly after a point of this name.
     Point(String),
     /// When a node plays this role.
     Role(String),
@@ -78,6 +78,8 @@ pub struct PlanConfig {
     pub aims: Vec<Aim>,
     /// How many faults of a million are aimed, when there is something to aim at.
     pub aimed_per_million: u32,
+    /// Faults that are aimed at a point come less than this behind it; 1 or more.
+    pub behind_point_us: u64,
     /// Roles whose players are hit more often than others.
     pub roles: Vec<String>,
 }
@@ -97,6 +99,7 @@ impl PlanConfig {
             lasts_max_us: 1_000_000,
             aims: Vec::new(),
             aimed_per_million: 300_000,
+            behind_point_us: 2_000,
             roles: Vec::new(),
         }
     }

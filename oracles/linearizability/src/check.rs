@@ -39,7 +39,14 @@ impl Default for Options {
 
 const FIRST_SLICE: u64 = 4_096;
 
-/// Judges a history. Linear in practice where few operations are in flight at once; the problem is NP-complete.
+/// Judges a history: at any time, as often as wanted; a running recorder need not be stopped or copied.
+///
+/// O(n log n) for n operations, plus the length of the lists seen, on keys whose observed values are unique, whatever
+/// the number of clients and of unknown outcomes. Other keys are searched, which is linear in practice where few
+/// operations are in flight at once; the problem is NP-complete. Memory is linear in the history and in the budget.
+///
+/// [`Verdict::Undecided`] means that the budget ended first: nothing is known then of the keys that it names. It depends
+/// on history and options only.
 pub fn check<K, S>(spec: &S, history: &History<K, S::Input, S::Output>, options: &Options) -> Verdict<K>
 where
     K: Ord + Clone,

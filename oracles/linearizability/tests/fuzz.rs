@@ -134,7 +134,7 @@ fn many_small_histories_get_the_verdict_of_brute_force() {
     fuzz_all(1_000);
 }
 
-/// `LIN_FUZZ_EACH` sets how many; 24 times as many are run.
+/// `cargo test --release -p linearizability --test fuzz -- --ignored --nocapture`. `LIN_FUZZ_EACH` sets how many; 24 times as many are run.
 #[test]
 #[ignore = "a million histories take some seconds in release, longer in dev"]
 #[expect(clippy::disallowed_methods, reason = "it says how long to test, not what")]

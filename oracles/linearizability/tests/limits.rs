@@ -147,3 +147,34 @@ fn evidence_from_long_histories_is_illegal_on_its_own() {
     }
     assert!(violations > 10, "{violations}");
 }
+
+/// Where values are unique, no search is needed: a budget of nothing is enough for many clients on one key, a twentieth
+/// of the operations unknown, true and false.
+#[test]
+fn unique_values_cost_no_nodes() {
+    for (mix, ops) in [
+        (Mix::PUTS, 100_000),
+        (Mix::REGISTER, 10_000),
+        (Mix { refusals: true, ..Mix::REGISTER }, 10_000),
+        (Mix::RESTARTED, 100_000),
+        (Mix::LIST, 10_000),
+    ] {
+        let spec = Mixed(mix);
+        for lies in [0, 5_000_000 / ops as u64] {
+            let shape = Shape { ops, clients: 50, lies_per_million: lies, ..LONG };
+            let history = generate(&spec, shape, &mut Rng(1));
+            let options = Options { budget_nodes: 0, ..Options::default() };
+            let verdict = check(&spec, &history, &options);
+            assert!(!matches!(verdict, Verdict::Undecided(_)), "{ops} operations");
+            assert!(lies > 0 || verdict.is_linearizable(), "{ops} operations");
+        }
+    }
+}
+
+#[test]
+fn five_values_and_ten_clients_are_decided() {
+    let spec = Mixed(Mix::FIVE_VALUES);
+    let shape = Shape { ops: 20_000, clients: 10, unique: false, unknown_per_million: 0, ..LONG };
+    let history = generate(&spec, shape, &mut Rng(1));
+    assert!(check(&spec, &history, &Options::default()).is_linearizable());
+}

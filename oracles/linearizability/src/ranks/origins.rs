@@ -23,6 +23,14 @@ const ELEMENT: u32 = 1;
 /// The parent of a node that was stored whatever was there.
 pub const ANYTHING: u32 = u32::MAX - 1;
 
+struct Longest<'h> {
+    /// Who saw it.
+    op: u32,
+    list: &'h [u64],
+    /// Where its part of `prefixes` begins.
+    begins: u32,
+}
+
 pub struct Origins<'o, 'h> {
     ops: &'o Ops<'h>,
     pub first: Whole<'static>,
@@ -37,10 +45,12 @@ pub struct Origins<'o, 'h> {
     pub parent: Vec<u32>,
     /// By operation: one that shows that it happened, and, of an append, where.
     witness: Vec<u32>,
-    /// By element that begins a list: the longest list that was seen and who saw it. Sorted when it is filled.
-    longest: Vec<(u32, u32, &'h [u64])>,
-    /// By element: where it was seen, as the element that begins the list.
+    /// Of all lists that begin with the same element: the longest that was seen.
+    longest: Vec<Longest<'h>>,
+    /// By element: the longest list that has it, by position in `longest`.
     list_of: Vec<u32>,
+    /// Of all longest lists, one after the other: who left the prefix that ends with each element, or [`NONE`].
+    prefixes: Vec<u32>,
     numbers_seen: Vec<(u32, u64)>,
     lists_seen: Vec<(u32, &'h [u64])>,
     /// The last return of an operation that saw nothing there.
@@ -64,6 +74,7 @@ impl<'o, 'h> Origins<'o, 'h> {
             witness: vec![NONE; n],
             longest: Vec::new(),
             list_of: Vec::new(),
+            prefixes: Vec::new(),
             numbers_seen: Vec::with_capacity(n),
             lists_seen: Vec::new(),
             absent_until: None,
@@ -82,7 +93,7 @@ impl<'o, 'h> Origins<'o, 'h> {
         self.collect()?;
         self.find_numbers()?;
         let lists = std::mem::take(&mut self.lists_seen);
-        self.lay_lists(&lists)?;
+        let which = self.lay_lists(&lists)?;
         self.find_numbers()?;
         if self.empty_seen != NONE {
             return illegal(&[self.empty_seen], Why::NeverWritten);
@@ -91,8 +102,8 @@ impl<'o, 'h> Origins<'o, 'h> {
             // An unknown swap from a list is needed for another list: rare, and circular here.
             return Err(Stop::Unsure);
         }
-        for (op, list) in &lists {
-            let node = self.node_of(*op, list)?;
+        for ((op, list), which) in lists.iter().zip(which) {
+            let node = self.node_of(*op, list, which)?;
             self.links(*op, node);
         }
         // Tombstones read alike, so nobody may have seen absence once one could be there.
@@ -223,9 +234,11 @@ impl<'o, 'h> Origins<'o, 'h> {
         Ok(())
     }
 
-    fn lay_lists(&mut self, lists: &[(u32, &'h [u64])]) -> Result<(), Stop> {
-        // By the value of the first element, an index into `longest`.
+    /// Lays down the longest lists; says of every list which of those it must be a prefix of.
+    fn lay_lists(&mut self, lists: &[(u32, &'h [u64])]) -> Result<Vec<u32>, Stop> {
+        // By the value of the first element.
         let mut index = vec![NONE; self.writers.len()];
+        let mut which = Vec::with_capacity(lists.len());
         for (op, list) in lists {
             let Some(begin) = self.values.get(&(ELEMENT, list[0])) else {
                 return illegal(&[*op], Why::NeverWritten);
@@ -233,19 +246,20 @@ impl<'o, 'h> Origins<'o, 'h> {
             let at = &mut index[begin as usize];
             if *at == NONE {
                 *at = self.longest.len() as u32;
-                self.longest.push((begin, *op, list));
+                self.longest.push(Longest { op: *op, list, begins: 0 });
             }
             let longest = &mut self.longest[*at as usize];
-            if longest.2.len() < list.len() {
-                (longest.1, longest.2) = (*op, list);
+            if longest.list.len() < list.len() {
+                (longest.op, longest.list) = (*op, list);
             }
+            which.push(*at);
         }
         self.list_of = vec![NONE; self.writers.len()];
         for at in 0..self.longest.len() {
-            let (_, op, list) = self.longest[at];
-            self.lay(at as u32, op, list)?;
+            self.longest[at].begins = self.prefixes.len() as u32;
+            self.lay(at as u32, self.longest[at].op, self.longest[at].list)?;
         }
-        Ok(())
+        Ok(which)
     }
 
     /// Finds who left every prefix of a list that `op` saw.
@@ -262,7 +276,7 @@ impl<'o, 'h> Origins<'o, 'h> {
             let other = std::mem::replace(&mut self.list_of[*id], at);
             if other != NONE {
                 // Twice in this list (then both are `op`), or in two lists that began differently.
-                return illegal(&[op, self.longest[other as usize].1, self.writers[*id]], Why::TwoLists);
+                return illegal(&[op, self.longest[other as usize].op, self.writers[*id]], Why::TwoLists);
             }
         }
         let mut node = self.beginning();
@@ -283,32 +297,32 @@ impl<'o, 'h> Origins<'o, 'h> {
                     if length == 0 && list.starts_with(stored) =>
                 {
                     length = stored.len();
+                    // What is shorter was never there.
+                    self.prefixes.resize(self.prefixes.len() + length - 1, NONE);
                 }
                 // What was stored as one list shows up inside another.
                 _ => return illegal(&[op, writer], Why::PartOfAList),
             }
+            self.prefixes.push(writer);
             node = writer;
         }
         Ok(())
     }
 
     /// The node of a list that `op` saw.
-    fn node_of(&self, op: u32, list: &[u64]) -> Result<u32, Stop> {
-        let begin = self.values.get(&(ELEMENT, list[0])).expect("its list is laid");
-        let (_, other, longest) = self.longest[self.list_of[begin as usize] as usize];
-        if !longest.starts_with(list) {
-            return illegal(&[op, other], Why::TwoLists);
+    fn node_of(&self, op: u32, list: &[u64], which: u32) -> Result<u32, Stop> {
+        let longest = &self.longest[which as usize];
+        if !longest.list.starts_with(list) {
+            return illegal(&[op, longest.op], Why::TwoLists);
         }
-        let last = self.values.get(&(ELEMENT, list[list.len() - 1])).expect("its list is laid");
-        let writer = self.writers[last as usize];
-        match self.ops.shapes[writer as usize] {
-            // A part of what was stored at once was never there.
-            Shape::Store(Whole::List(stored)) | Shape::Swap(_, Whole::List(stored))
-                if stored.len() != list.len() =>
-            {
-                illegal(&[op, writer], Why::PartOfAList)
+        let prefixes = &self.prefixes[longest.begins as usize..];
+        match prefixes[list.len() - 1] {
+            NONE => {
+                // A part of what was stored at once was never there.
+                let whole = prefixes.iter().copied().find(|writer| *writer != NONE);
+                illegal(&[op, whole.expect("a longest list ends with what somebody left")], Why::PartOfAList)
             }
-            _ => Ok(writer),
+            writer => Ok(writer),
         }
     }
 

@@ -218,7 +218,7 @@ impl Swarm {
         use Chase::{Elections, Leaders, Nobody};
         let drawn = self.pick(
             "chase",
-            &[Nobody, Nobody, Nobody, Nobody, Nobody, Leaders, Leaders, Leaders, Elections, Elections],
+            &[Nobody, Nobody, Nobody, Nobody, Leaders, Leaders, Leaders, Elections, Elections, Elections],
         );
         self.or(Feature::Pursuit, Nobody, drawn)
     }
@@ -307,7 +307,10 @@ impl Swarm {
     fn think_max_us(&self, raft: &RaftTimes, lanes: u64) -> u64 {
         if self.chase() != Chase::Nobody {
             let timeout_us = raft.election_timeout_min_ms * 1_000;
-            return percent(timeout_us, self.pick("think time in a pursuit", &[30, 100, 100, 300])) * lanes;
+            let think_us =
+                percent(timeout_us, self.pick("think time in a pursuit", &[30, 100, 100, 300])) * lanes;
+            // Whoever thinks for longer than it takes a cluster to recover would be taken for one that is not served.
+            return think_us.min(5 * timeout_us);
         }
         if self.stream("saturated").chance(200_000) { 0 } else { self.doubling("think time", 500, 250_000) }
     }

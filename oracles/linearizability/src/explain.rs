@@ -139,7 +139,7 @@ impl<K, S: Spec> Teller<'_, K, S> {
     fn seen_by(&self, id: OpId) -> Option<OpId> {
         let written: Vec<Atom> = atoms(self.spec.footprint(&self.operation(id).input, None).writes).collect();
         let sees = |other: &&OpId| match &self.operation(**other).outcome {
-            Outcome::Ok(output) if **other != id => {
+            Outcome::Ok(output) if **other != id && !self.precedes(**other, id) => {
                 let print = self.spec.footprint(&self.operation(**other).input, Some(output));
                 atoms(print.sees).any(|atom| written.contains(&atom))
             }

@@ -305,9 +305,13 @@ mod linearizability {
     /// A client puts 7 and reads `seen`.
     fn put_and_see(seen: Option<u64>, disabled: &[&'static str], budget_nodes: u64) -> Findings {
         let book = Recorder::new();
-        let put = book.begin(0, SessionId(1), Sequence(1), Op::Put { key: KEY, value: 7 });
-        book.answered(put, &OpReply::Done { version: 1 });
-        let get = book.begin(0, SessionId(1), Sequence(2), Op::Get { key: KEY });
+        // What was put once needs no search, so without a budget it is put twice.
+        let puts = if budget_nodes == 0 { 2 } else { 1 };
+        for sequence in 1..=puts {
+            let put = book.begin(0, SessionId(1), Sequence(sequence), Op::Put { key: KEY, value: 7 });
+            book.answered(put, &OpReply::Done { version: sequence });
+        }
+        let get = book.begin(0, SessionId(1), Sequence(puts + 1), Op::Get { key: KEY });
         book.answered(get, &OpReply::Value(seen.map(Value::Register)));
         let mut s = Script::with(3, |config| {
             config.disabled = disabled.iter().copied().collect();

@@ -501,7 +501,9 @@ fn one_line(message: &str) -> String {
     if line.starts_with("error:") {
         line
     } else {
-        format!("error: a command is needed: campaign, replay, shrink, mutants, merge or check-history ({line})")
+        format!(
+            "error: a command is needed: campaign, replay, shrink, mutants, merge or check-history ({line})"
+        )
     }
 }
 
@@ -510,7 +512,6 @@ fn one_line(message: &str) -> String {
 ///
 /// # Errors
 /// [`Unusable::Write`].
-#[expect(clippy::disallowed_methods, reason = "results are real files")]
 pub fn create(path: Option<&Path>) -> Result<Option<(PathBuf, File)>, Unusable> {
     let mut options = File::options();
     options.write(true).create(true).truncate(false);

@@ -56,7 +56,8 @@ pub(super) fn wilson(hits: u64, tries: u64) -> Rate {
     let shrink = 1.0 + Z * Z / tries;
     let middle = (share + Z * Z / (2.0 * tries)) / shrink;
     let half = Z / shrink * (share * (1.0 - share) / tries + Z * Z / (4.0 * tries * tries)).sqrt();
-    Rate { is: share, low: (middle - half).max(0.0), high: (middle + half).min(1.0) }
+    // At the ends, rounding could put the share itself outside.
+    Rate { is: share, low: (middle - half).clamp(0.0, share), high: (middle + half).clamp(share, 1.0) }
 }
 
 #[cfg(test)]

@@ -541,7 +541,7 @@ mod tests {
             (share(|c| c.raft.segment_bytes >= 32 * 1_024), 10),
             (share(|c| c.raft.apply_delay_us > 0), 35),
             (share(|c| c.raft.step_down_after_ms.is_none()), 10),
-            (share(|c| c.think_max_us == 0), 8),
+            (share(|c| c.think_max_us == 0), 5),
             (share(|c| c.think_max_us > 100_000), 5),
             (share(|c| c.outstanding.iter().any(|lanes| *lanes > 1)), 50),
             (share(|c| c.schedule == Schedule::Fifo), 10),

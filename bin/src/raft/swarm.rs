@@ -172,6 +172,9 @@ pub(super) fn draw(seed: u64, without: Without) -> Config {
         network,
     };
     // Every client is to do a few operations, too; in a pursuit it has the time.
+    if config.carrier == Carrier::Streams {
+        keep_streams_flowing(&mut config);
+    }
     config.faults_ms = match swarm.chase() {
         Chase::Nobody => duration_ms(&config, 60).max(12 * config.think_max_us / 1_000),
         Chase::Leaders | Chase::Elections => duration_ms(&config, 180),
@@ -473,6 +476,19 @@ impl Swarm {
             least << self.stream(&format!("weight of {}", kind.name())).below(5)
         };
         FAULT_KINDS.into_iter().filter(is_on).map(|kind| (kind, weight(kind))).collect()
+    }
+}
+
+/// A datagram that is late is late by itself; on a stream all that follows waits for it. What a link does to single messages
+/// must stay well below an election timeout there, or no leader is ever heard in time.
+fn keep_streams_flowing(config: &mut Config) {
+    let bearable_us = config.raft.election_timeout_min_ms * 1_000 / 4;
+    let network = &mut config.network;
+    let slowest_us = network.latency_max_us.max(1);
+    network.tail_factor = network.tail_factor.min(bearable_us / slowest_us).max(1);
+    network.reorder_extra_max_us = network.reorder_extra_max_us.min(bearable_us);
+    if slowest_us * network.slow_factor > bearable_us {
+        network.slow_per_million = 0;
     }
 }
 

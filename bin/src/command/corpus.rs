@@ -17,7 +17,7 @@ use sim_runtime::scenario::{Scenario, Watch};
 use sim_runtime::verdict::{Category, RunReport};
 
 use super::outcome::Shard;
-use crate::cli::Unusable;
+use crate::cli::{SeedOrFile, Shape, Unusable};
 use crate::raft::{Config, Raft, RaftTimeline, validate};
 
 /// A file whose run was not a pass.
@@ -129,6 +129,23 @@ impl Scenario for Corpus {
     fn run_seed(&self, place: u64) -> RunReport {
         let report = self.run(&self.timeline(place), Watch::default()).0;
         RunReport { seed: place, ..report }
+    }
+}
+
+/// The timeline that is meant: that of a seed under `shape`, or a file, which says all by itself.
+///
+/// # Errors
+/// As [`read_timeline`], and [`Unusable::FlagsWithFile`].
+pub(super) fn timeline_of(what: &SeedOrFile, shape: &Shape) -> Result<RaftTimeline, Unusable> {
+    match what {
+        SeedOrFile::Seed(seed) => Ok(shape.scenario().timeline(*seed)),
+        SeedOrFile::File(path) => {
+            let flags = shape.flags();
+            if !flags.is_empty() {
+                return Err(Unusable::FlagsWithFile(flags.trim().to_owned()));
+            }
+            read_timeline(path)
+        }
     }
 }
 

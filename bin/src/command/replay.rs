@@ -5,7 +5,7 @@ use serde_json::json;
 use sim_runtime::scenario::{Scenario, Watch};
 use sim_runtime::verdict::Category;
 
-use super::corpus::read_timeline;
+use super::corpus::timeline_of;
 use crate::cli::{ReplayArgs, SeedOrFile, Status, Unusable, create, write_json};
 use crate::out::Out;
 use crate::say;
@@ -17,16 +17,7 @@ use crate::say;
 pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Status, Unusable> {
     let file = create(args.json.as_deref())?;
     let scenario = args.shape.scenario();
-    let timeline = match &args.what {
-        SeedOrFile::Seed(seed) => scenario.timeline(*seed),
-        SeedOrFile::File(path) => {
-            let flags = args.shape.flags();
-            if !flags.is_empty() {
-                return Err(Unusable::FlagsWithFile(flags.trim().to_owned()));
-            }
-            read_timeline(path)?
-        }
-    };
+    let timeline = timeline_of(&args.what, &args.shape)?;
     let reproduce = match &args.what {
         SeedOrFile::Seed(seed) => args.shape.reproduce(*seed),
         SeedOrFile::File(path) => format!("cargo run --release -p bin -- replay {}", path.display()),

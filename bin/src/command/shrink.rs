@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use sim_runtime::scenario::Scenario;
 use sim_runtime::shrink::{self, Settings, Shrunk};
 
-use super::corpus::read_timeline;
-use crate::cli::{SeedOrFile, ShrinkArgs, Status, Unusable, create, write_json};
+use super::corpus::timeline_of;
+use crate::cli::{ShrinkArgs, Status, Unusable, create, write_json};
 use crate::out::Out;
 use crate::raft::{Config, Raft, RaftTimeline};
 use crate::{say, signals};
@@ -23,16 +22,7 @@ use sim_io::nemesis::Plan;
 pub fn run(args: &ShrinkArgs, out: &mut Out) -> Result<Status, Unusable> {
     let json_file = create(args.json.as_deref())?;
     let scenario = args.shape.scenario();
-    let start = match &args.what {
-        SeedOrFile::Seed(seed) => scenario.timeline(*seed),
-        SeedOrFile::File(path) => {
-            let flags = args.shape.flags();
-            if !flags.is_empty() {
-                return Err(Unusable::FlagsWithFile(flags.trim().to_owned()));
-            }
-            read_timeline(path)?
-        }
-    };
+    let start = timeline_of(&args.what, &args.shape)?;
     let seed = start.seed;
     let file = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("shrunk-{seed}.json")));
     let settings = settings(args.jobs);

@@ -129,50 +129,46 @@ impl Scenario for Raft {
 
 /// Runs a timeline. Beside report and story: the faults as they came, unless the run ended before they were over.
 fn play(timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>, Option<Plan>) {
-    {
-        let config = Rc::new(timeline.config.clone());
-        let mut world = World::new(timeline.seed, options(timeline, watch));
-        let handle = world.handle();
-        handle.device::<Net>().configure(config.network);
-        handle.device::<Disks>().configure(config.disk.clone());
+    let config = Rc::new(timeline.config.clone());
+    let mut world = World::new(timeline.seed, options(timeline, watch));
+    let handle = world.handle();
+    handle.device::<Net>().configure(config.network);
+    handle.device::<Disks>().configure(config.disk.clone());
 
-        let recorder = Recorder::new();
-        let (tell_phase, phase) = watch::channel(Phase::Work);
-        let board = Board {
-            recorder: recorder.clone(),
-            phase,
-            finished: Rc::new(Cell::new(0)),
-            one_finished: Notify::new(),
-        };
-        let operator = Operator::new(config.clone());
-        let servers = add_servers(&handle, &config, &operator);
-        let clients = add_clients(&handle, &config, &board);
-        damage::apply(&handle, &config);
+    let recorder = Recorder::new();
+    let (tell_phase, phase) = watch::channel(Phase::Work);
+    let board = Board {
+        recorder: recorder.clone(),
+        phase,
+        finished: Rc::new(Cell::new(0)),
+        one_finished: Notify::new(),
+    };
+    let operator = Operator::new(config.clone());
+    let servers = add_servers(&handle, &config, &operator);
+    let clients = add_clients(&handle, &config, &board);
+    damage::apply(&handle, &config);
 
-        let mut judging = JudgeConfig::new(servers.clone(), "/raft");
-        judging.clients = Some(recorder);
-        judging.halts_allowed = !config.bad_disks.is_empty();
-        let rots = config.bad_disks.values().any(|disk| disk.bit_rot_per_million > 0);
-        judging.sweeps = if rots { Sweeps::NONE } else { Sweeps::ALL };
-        world.watch(Judge::new(judging));
-        let census = Census::default();
-        let progress = census.progress.clone();
-        world.watch(census);
-        let story = watch.story.then(Story::default);
-        if let Some(story) = &story {
-            world.watch(story.clone());
-        }
-
-        let (plan, director) = (
-            timeline.plan.clone(),
-            Director { config, board, tell_phase, progress, operator, servers, clients },
-        );
-        let begun = Rc::new(RefCell::new(None));
-        let tell = begun.clone();
-        world.run(async move { director.run(plan, &tell).await });
-        let report = world.report();
-        (report, story.map(Story::into_lines).unwrap_or_default(), begun.take())
+    let mut judging = JudgeConfig::new(servers.clone(), "/raft");
+    judging.clients = Some(recorder);
+    judging.halts_allowed = !config.bad_disks.is_empty();
+    let rots = config.bad_disks.values().any(|disk| disk.bit_rot_per_million > 0);
+    judging.sweeps = if rots { Sweeps::NONE } else { Sweeps::ALL };
+    world.watch(Judge::new(judging));
+    let census = Census::default();
+    let progress = census.progress.clone();
+    world.watch(census);
+    let story = watch.story.then(Story::default);
+    if let Some(story) = &story {
+        world.watch(story.clone());
     }
+
+    let (plan, director) =
+        (timeline.plan.clone(), Director { config, board, tell_phase, progress, operator, servers, clients });
+    let begun = Rc::new(RefCell::new(None));
+    let tell = begun.clone();
+    world.run(async move { director.run(plan, &tell).await });
+    let report = world.report();
+    (report, story.map(Story::into_lines).unwrap_or_default(), begun.take())
 }
 
 fn options(timeline: &Timeline<Config, Plan>, watch: Watch) -> Options {

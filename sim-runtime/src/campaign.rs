@@ -53,6 +53,9 @@ pub struct Settings {
     pub hung_after: Duration,
     /// Set from outside to stop after the runs that are under way.
     pub stop: Arc<AtomicBool>,
+    /// Set when a run has failed, by the worker that ran it, before that takes another seed: a supply of seeds that looks
+    /// here ends with the failure.
+    pub failed: Arc<AtomicBool>,
     /// Names of counters of which the summary keeps every run's value.
     pub distributions: Vec<&'static str>,
 }
@@ -63,6 +66,7 @@ impl Default for Settings {
             jobs: thread::available_parallelism().map_or(1, |n| n.get().min(MOST_JOBS)),
             hung_after: Duration::from_secs(20),
             stop: Arc::default(),
+            failed: Arc::default(),
             distributions: Vec::new(),
         }
     }
@@ -185,6 +189,7 @@ where
     let queue = Queue {
         seeds: Arc::new(Mutex::new(Box::new(seeds.into_iter()))),
         stop: settings.stop.clone(),
+        failed: settings.failed.clone(),
         places: Arc::new(Mutex::new(Vec::new())),
     };
     let (tell, news) = channel();
@@ -206,6 +211,7 @@ where
             Ok(News::Idle) => busy -= 1,
             Err(RecvTimeoutError::Timeout) => {
                 for (place, seed) in queue.hung(settings.hung_after) {
+                    queue.failed.store(true, Ordering::Relaxed);
                     let evidence = format!(
                         "no step for {} s of real time: a task never yields",
                         settings.hung_after.as_secs()
@@ -243,6 +249,7 @@ type Seeds = Arc<Mutex<Box<dyn Iterator<Item = u64> + Send>>>;
 struct Queue {
     seeds: Seeds,
     stop: Arc<AtomicBool>,
+    failed: Arc<AtomicBool>,
     places: Arc<Mutex<Vec<Option<Place>>>>,
 }
 
@@ -265,6 +272,9 @@ impl Queue {
                 if !queue.done(place, seed, &progress) {
                     // Given up as hung; somebody else works here now.
                     return;
+                }
+                if result.as_ref().map_or(true, |report| report.findings.category().is_failure()) {
+                    queue.failed.store(true, Ordering::Relaxed);
                 }
                 let said = match result {
                     Ok(report) => News::Report(Box::new(report)),

@@ -45,8 +45,7 @@ pub fn run(args: &CampaignArgs, out: &mut Out) -> Result<Status, Unusable> {
     let total = args.seeds.count();
     let mut progress = Progress::new(shard.share(total), args.quiet);
     let started = Instant::now();
-    let corpus_failed = corpus.as_ref().is_some_and(|corpus| corpus.failed() > 0);
-    let brake = Brake::new(args, started, corpus_failed);
+    let brake = Brake::new(args, started, &settings);
     let scenario = Arc::new(args.shape.scenario());
     let mut digests = BTreeMap::new();
     let mine = args.seeds.iter(args.reverse).enumerate().filter(move |(index, _)| shard.has(*index));
@@ -54,9 +53,6 @@ pub fn run(args: &CampaignArgs, out: &mut Out) -> Result<Status, Unusable> {
     let summary = campaign::run(&scenario, seeds, &settings, |report, summary| {
         let kept = report.filter(|_| total <= DIGESTS_KEPT);
         digests.extend(kept.map(|report| (report.seed, report.digest())));
-        if summary.failed() > 0 {
-            brake.failed.store(true, Ordering::Relaxed);
-        }
         progress.tell(summary);
     });
     let elapsed = started.elapsed();
@@ -116,8 +112,8 @@ struct Brake {
 }
 
 impl Brake {
-    fn new(args: &CampaignArgs, started: Instant, failed: bool) -> Self {
-        let failed = Arc::new(AtomicBool::new(failed));
+    fn new(args: &CampaignArgs, started: Instant, settings: &Settings) -> Self {
+        let failed = settings.failed.clone();
         Self { started, time: args.time, fail_fast: args.fail_fast, failed, why: Arc::default() }
     }
 

@@ -178,7 +178,7 @@ registry! {
         from "nats-server#8290" needs "EIO";
     MetaMissingIsFresh meta_missing_is_fresh B planted [MONO ES]
         "Unreadable hard state means `term 0, no vote` though a log exists."
-        from "camunda#19290" needs "bit rot";
+        from "camunda#19290" needs "a read that fails at a restart";
 
     ReplyRelabelled reply_relabelled C planted [LC ES]
         "A handler decides, awaits the disk, then stamps its reply with the term of now."

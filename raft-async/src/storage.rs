@@ -98,7 +98,10 @@ pub(crate) struct HardStateFile {
 impl HardStateFile {
     async fn recover(config: &Config, world: &Handle, log_exists: bool) -> Result<Self, Halt> {
         let path = config.dir.join(HARD_STATE_FILE);
-        let bytes = read_if_there(&path).await?;
+        let bytes = match read_if_there(&path).await {
+            Err(_) if config.planted.has(Mutant::MetaMissingIsFresh) => None,
+            read => read?,
+        };
         let current = match recover_hard_state(bytes.as_deref(), log_exists, config.planted) {
             Err(Corrupt::HardStateMissing) if config.planted.has(Mutant::MetaMissingIsFresh) => {
                 Slotted::FIRST
@@ -229,6 +232,8 @@ pub(crate) struct Segments {
     /// until then the chain tells old frames from new ones.
     unsynced_cut: bool,
     batch: Batch,
+    /// Open while a boot reads and mends the log, and then for as long as `unsynced_cut`: a tail can be torn twice.
+    recovering: Option<probe::WindowGuard>,
 }
 
 /// An entry on its way to the disk.
@@ -248,6 +253,7 @@ struct Batch {
 
 impl Segments {
     async fn recover(config: &Config, world: &Handle, numbers: &[u64]) -> Result<(Self, Entries), Halt> {
+        let recovering = Some(probe::window("log being recovered", None));
         let mut contents = Vec::new();
         for &number in numbers {
             let path = config.dir.join(wal::segment_name(number));
@@ -266,6 +272,7 @@ impl Segments {
             places: found.places,
             unsynced_cut: false,
             batch: Batch::default(),
+            recovering,
         };
         for (header, (_, bytes)) in found.segments.into_iter().zip(&contents) {
             let file = open(&files.path(header.number)).await?;
@@ -277,6 +284,7 @@ impl Segments {
         if let Some((_, bytes)) = contents.get(files.segments.len().wrapping_sub(1)) {
             files.make_durable(bytes, found.claimed, found.cut).await?;
         }
+        files.recovering = files.recovering.filter(|_| files.unsynced_cut);
         Ok((files, found.entries.into_iter().collect()))
     }
 
@@ -373,6 +381,7 @@ impl Segments {
         }
         sync(&segment.file, self.planted).await?;
         self.unsynced_cut = false;
+        self.recovering = None;
         if created.is_some() && !self.planted.has(Mutant::SegmentNoDirsync) {
             sync_dir(&self.dir, self.planted).await?;
         }

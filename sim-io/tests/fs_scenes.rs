@@ -410,6 +410,23 @@ fn a_disk_can_fail_fill_up_and_rot() {
     assert_eq!(report.coverage.get("sectors: rotten"), 3);
 }
 
+/// A bad sector belongs to one file: beside it, at the same moment, others can be read.
+#[test]
+fn one_file_can_fail_while_another_is_sound() {
+    play_in(world(1), |n1| async move {
+        let a = n1.has_durable("/a", vec![1; 100]).await;
+        let b = n1.has_durable("/b", vec![2; 100]).await;
+        n1.disks.configure(DiskConfig { io_error_per_million: 500_000, ..DiskConfig::default() });
+        let mut seen = [0; 4];
+        for _ in 0..100 {
+            let (a, b) = (a.len().await.is_ok(), b.len().await.is_ok());
+            seen[usize::from(a) + 2 * usize::from(b)] += 1;
+            time::sleep(Duration::from_millis(3)).await;
+        }
+        assert!(seen.iter().all(|times| *times > 10), "{seen:?}");
+    });
+}
+
 #[test]
 fn rot_can_spare_what_the_latest_sync_made_durable() {
     let ((), report) = play_in(world(1), |n1| async move {

@@ -56,8 +56,13 @@ const FAULT_KINDS: [FaultKind; 16] = [
 ];
 
 /// Moments that faults may be aimed at.
-const AIMED_WINDOWS: [&str; 4] =
-    ["fsync in flight", "election in progress", "log segment being created", "log being cut"];
+const AIMED_WINDOWS: [&str; 5] = [
+    "fsync in flight",
+    "election in progress",
+    "log segment being created",
+    "log being cut",
+    "log being recovered",
+];
 const AIMED_POINTS: [&str; 4] = ["vote granted", "append sent", "leader elected", "leader committed"];
 
 /// What a pursuit is after, and with what besides isolation.
@@ -101,7 +106,7 @@ const ELECTIONS: Pursuit = Pursuit {
 };
 
 /// Windows that a pursuit looks out for beside that.
-const ASIDE: [&str; 2] = ["log being cut", "fsync in flight"];
+const ASIDE: [&str; 3] = ["log being cut", "fsync in flight", "log being recovered"];
 
 /// A run is cut so that it costs about so many messages by an estimate that leaves out retransmissions and elections:
 /// those of a reference run in the average.

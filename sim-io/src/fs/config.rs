@@ -15,7 +15,7 @@ pub(super) const STALL: Field = Field::new("disk stall");
 pub(super) const SLOW: Field = Field::new("disk slow").with_bucket(500_000_000);
 /// Whether an fsync that begins now fails, by (disk, bucket).
 pub(super) const FSYNC_ERROR: Field = Field::new("fsync error");
-/// Whether reads and writes fail now, by (disk, bucket).
+/// Whether reads and writes of a file fail now, by (disk and file, bucket); for calls on names the file is 0.
 pub(super) const IO_ERROR: Field = Field::new("disk io error");
 /// What a power loss makes of a file and its sectors, by (fault, disk, file, sector).
 pub(super) const FATE: Field = Field::new("crash fate");
@@ -46,7 +46,7 @@ pub struct DiskConfig {
     pub lying_fsync: bool,
     /// In how many buckets an fsync that begins there fails.
     pub fsync_error_per_million: u32,
-    /// In how many buckets reads and writes fail with EIO.
+    /// In how many buckets reads and writes of a file fail with EIO; each file has buckets of its own.
     pub io_error_per_million: u32,
     /// Bytes that fit on the disk; a write that would exceed them fails with ENOSPC.
     pub capacity_bytes: Option<u64>,

@@ -54,11 +54,13 @@ impl State {
         self.disks.len()
     }
 
-    /// Whether the disk fails whatever it is asked for now.
+    /// Whether the disk fails whatever is asked for of this file now. A bad sector is one file's, so a program can find
+    /// one of its files unreadable beside others that are sound.
     #[inline]
-    pub(super) fn strikes_io_error(&mut self, world: &Handle, node: NodeId) -> bool {
+    pub(super) fn strikes_io_error(&mut self, world: &Handle, node: NodeId, file: FileId) -> bool {
         let per_million = self.config(node).io_error_per_million;
-        let strikes = per_million > 0 && world.sample(IO_ERROR, u64::from(node.0)).chance(per_million);
+        let key = u64::from(node.0) | file.0 << 16;
+        let strikes = per_million > 0 && world.sample(IO_ERROR, key).chance(per_million);
         self.counters.io_errors += u64::from(strikes);
         strikes
     }

@@ -45,7 +45,7 @@ impl Process {
             return Err(errors::process_gone());
         }
         let mut state = self.disks.state();
-        if state.strikes_io_error(&self.world, self.owner.node) {
+        if state.strikes_io_error(&self.world, self.owner.node, id) {
             drop(state);
             self.note(FileIoFailed { file: id.0, full: 0 });
             return Err(errors::io_error());

@@ -284,6 +284,9 @@ pub struct MutantsArgs {
     /// Features that the swarm does without, to see what they are worth: pursuit, aims, proportion, short-timeouts ..
     #[arg(long, value_delimiter = ',')]
     pub without: Vec<Feature>,
+    /// Search once with all features and once without each, and say which defects get dearer.
+    #[arg(long, conflicts_with = "without")]
+    pub ablation: bool,
     /// Worker threads [default: all cores]; what is found does not depend on them.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub jobs: Option<u16>,

@@ -382,3 +382,14 @@ fn a_budget_that_is_used_up_exits_3_and_names_the_key() {
     assert!(text.contains("key k: undecided"), "{text}");
     let _ = fs::remove_file(&path);
 }
+
+#[test]
+fn an_ablation_searches_once_for_each_feature() {
+    let output = bin(&["mutants", "--ablation", "--only", "kv_no_dedup", "--budget", "2", "--repeat", "1"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("with everything: kv_no_dedup"), "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains("dearer: ")).count(), 13, "{text}");
+    let both = bin(&["mutants", "--ablation", "--without", "aims"]);
+    assert_eq!(both.status.code(), Some(2));
+}

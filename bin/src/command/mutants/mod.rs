@@ -13,12 +13,14 @@ use sim_runtime::campaign::Settings;
 mod statistics;
 mod hunt;
 mod report;
+mod ablation;
 
 use crate::cli::{MutantsArgs, Status, Unusable, create, write_json};
 use crate::out::{Out, complain};
 use crate::raft::Raft;
+use crate::raft::features::Feature;
 use crate::{say, signals};
-use hunt::Hunt;
+use hunt::{Hunt, Quarry};
 use report::Report;
 
 /// Searches for every defect that is asked for, and reports.
@@ -30,27 +32,19 @@ pub fn run(args: &MutantsArgs, out: &mut Out) -> Result<Status, Unusable> {
     if !cfg!(feature = "mutants") {
         return Err(Unusable::NoMutants);
     }
-    let file = create(args.json.as_deref())?;
     let mut settings = Settings::default();
     if let Some(jobs) = args.jobs {
         settings.jobs = usize::from(jobs);
     }
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
+    if args.ablation {
+        let interrupted = ablation::run(args, &settings, out)?;
+        return Ok(if interrupted { Status::NotAPass } else { Status::Clean });
+    }
 
-    let mutants = args.mutants();
-    let raft = Raft { without: args.without.iter().collect(), ..Raft::of(args.profile) };
-    let hunt = Arc::new(Hunt::new(raft, &mutants, args.budget, args.repeat));
+    let file = create(args.json.as_deref())?;
     let started = Instant::now();
-    let mut told = started;
-    let (quarries, interrupted) = hunt.run(&settings, |done| {
-        if !std::io::stderr().is_terminal() && told.elapsed() < Duration::from_secs(30) {
-            return;
-        }
-        if told.elapsed() >= Duration::from_secs(1) {
-            told = Instant::now();
-            complain(&format!("{done} ranges done after {} s", started.elapsed().as_secs()));
-        }
-    });
+    let Searched { quarries, interrupted } = search(args, &args.without, &settings);
     let report = Report::of(args, &quarries);
     report.print(out);
     let runs: u64 = quarries.iter().flat_map(|quarry| &quarry.ranges).map(|range| range.runs).sum();
@@ -67,4 +61,29 @@ pub fn run(args: &MutantsArgs, out: &mut Out) -> Result<Status, Unusable> {
     } else {
         Status::Clean
     })
+}
+
+/// What a search came to, and whether it was cut short.
+struct Searched {
+    quarries: Vec<Quarry>,
+    interrupted: bool,
+}
+
+/// Looks for all that `args` ask for, in a swarm without these features.
+#[expect(clippy::disallowed_methods, reason = "progress is told in real time")]
+fn search(args: &MutantsArgs, without: &[Feature], settings: &Settings) -> Searched {
+    let raft = Raft { without: without.iter().collect(), ..Raft::of(args.profile) };
+    let hunt = Arc::new(Hunt::new(raft, &args.mutants(), args.budget, args.repeat));
+    let started = Instant::now();
+    let mut told = started;
+    let (quarries, interrupted) = hunt.run(settings, |done| {
+        if !std::io::stderr().is_terminal() && told.elapsed() < Duration::from_secs(30) {
+            return;
+        }
+        if told.elapsed() >= Duration::from_secs(1) {
+            told = Instant::now();
+            complain(&format!("{done} ranges done after {} s", started.elapsed().as_secs()));
+        }
+    });
+    Searched { quarries, interrupted }
 }

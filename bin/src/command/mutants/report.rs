@@ -49,7 +49,7 @@ impl Row {
             *premise.entry(*name).or_default() += runs;
         }
         let caught = catches().count();
-        let runs = ranges.iter().map(|range| range.runs).sum();
+        let (rate, runs) = pooled(ranges);
         Self {
             mutant: quarry.mutant,
             ranges: ranges.len(),
@@ -57,7 +57,7 @@ impl Row {
             expected: catches().filter(|catch| catch.expected).count(),
             seeds: until_catch(|range| range.runs),
             cpu_us: until_catch(|range| range.cpu_us),
-            rate: wilson(caught as u64, runs),
+            rate,
             runs,
             first_seed: catches().map(|catch| catch.seed).min(),
             by_oracle,
@@ -94,6 +94,13 @@ impl Row {
             "crash_runs": self.crashed,
         })
     }
+}
+
+/// How often a seed of these ranges is a catch, and how many there were.
+pub(super) fn pooled(ranges: &[Range]) -> (Rate, u64) {
+    let runs = ranges.iter().map(|range| range.runs).sum();
+    let caught = ranges.iter().filter(|range| range.catch.is_some()).count();
+    (wilson(caught as u64, runs), runs)
 }
 
 /// The whole report.

@@ -1,0 +1,100 @@
+//! What each feature of the swarm is worth: the same search without it, and which defects get dearer.
+//!
+//! The measure is seeds per catch, pooled over the ranges; a defect counts as dearer (or cheaper) when the 95 %
+//! intervals of its catch rate, with the feature and without, have nothing in common.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use sim_runtime::campaign::Settings;
+
+use super::hunt::Quarry;
+use super::report::pooled;
+use super::statistics::Rate;
+use super::{Searched, search};
+use crate::cli::{MutantsArgs, Unusable, create, write_json};
+use crate::out::Out;
+use crate::raft::features::Feature;
+use crate::say;
+
+/// How one defect fared in one search.
+struct Fare {
+    name: &'static str,
+    rate: Rate,
+    runs: u64,
+}
+
+impl Fare {
+    fn of(quarry: &Quarry) -> Self {
+        let (rate, runs) = pooled(&quarry.ranges);
+        Self { name: quarry.mutant.name(), rate, runs }
+    }
+
+    /// Seeds for a catch: "more than all that were run" where there was none.
+    fn price(&self) -> String {
+        if self.rate.is > 0.0 { format!("{:.0}", 1.0 / self.rate.is) } else { format!(">{}", self.runs) }
+    }
+
+    fn to_json(&self) -> Value {
+        let Rate { is, low, high } = self.rate;
+        json!({ "name": self.name, "runs": self.runs, "catch_rate": is, "catch_rate_low": low, "catch_rate_high": high })
+    }
+}
+
+/// Searches with all features, then without each, and says what changed. True when it was interrupted.
+///
+/// # Errors
+/// When the file cannot be written.
+#[expect(clippy::disallowed_methods, reason = "how long it took is about real time")]
+pub(super) fn run(args: &MutantsArgs, settings: &Settings, out: &mut Out) -> Result<bool, Unusable> {
+    let file = create(args.json.as_deref())?;
+    let started = Instant::now();
+    let of = |searched: &Searched| searched.quarries.iter().map(Fare::of).collect::<Vec<_>>();
+    let whole = search(args, &[], settings);
+    let (with, mut interrupted) = (of(&whole), whole.interrupted);
+    say!(
+        out,
+        "{} profile: seeds for a catch, over {} ranges of at most {} seeds",
+        args.profile,
+        args.repeat,
+        args.budget
+    );
+    let prices: Vec<_> = with.iter().map(|fare| format!("{} {}", fare.name, fare.price())).collect();
+    say!(out, "with everything: {}", prices.join(", "));
+    say!(out, "without a feature, defects whose price is surely another (95 % intervals apart):");
+    let mut features = Vec::new();
+    for &feature in Feature::ALL {
+        if interrupted {
+            break;
+        }
+        let searched = search(args, &[feature], settings);
+        interrupted |= searched.interrupted;
+        let without = of(&searched);
+        let pairs = || with.iter().zip(&without);
+        let told = |(before, after): (&Fare, &Fare)| {
+            format!("{} {} -> {}", before.name, before.price(), after.price())
+        };
+        let dearer: Vec<_> = pairs().filter(|(a, b)| b.rate.high < a.rate.low).map(told).collect();
+        let cheaper: Vec<_> = pairs().filter(|(a, b)| b.rate.low > a.rate.high).map(told).collect();
+        let list =
+            |defects: &[String]| if defects.is_empty() { "none".to_owned() } else { defects.join(", ") };
+        say!(out, "  {:<15} dearer: {}", feature.name(), list(&dearer));
+        if !cheaper.is_empty() {
+            say!(out, "  {:<15} cheaper: {}", "", list(&cheaper));
+        }
+        features.push(json!({
+            "without": feature.name(),
+            "mutants": without.iter().map(Fare::to_json).collect::<Vec<_>>(),
+        }));
+    }
+    say!(out, "{:.0} s on {} threads", started.elapsed().as_secs_f64(), settings.jobs);
+    if interrupted {
+        say!(out, "interrupted: features are missing, and ranges are cut short");
+    }
+    let all: Vec<_> = with.iter().map(Fare::to_json).collect();
+    write_json(
+        file,
+        &json!({ "budget": args.budget, "ranges": args.repeat, "mutants": all, "features": features }),
+    )?;
+    Ok(interrupted)
+}

@@ -54,8 +54,9 @@ pub struct Evidence {
 /// A window of more operations is not cut down when it came with a proof: it is mostly where values came from.
 const SMALL: usize = 64;
 
-/// How often a proof says where to look for the shortest prefix, before it is bisection's turn.
-const HINTS: u32 = 4;
+/// How often in a row a proof may say where to look for the shortest prefix and not halve what is left, before it is
+/// bisection's turn.
+const PATIENCE: u32 = 2;
 
 /// Cuts `ops`, which are illegal, down. `search` found that out; it calls the operations by their positions in `kept`.
 pub fn find_evidence<S: Spec>(
@@ -164,23 +165,25 @@ impl<S: Spec> Court<'_, S> {
             let last = named.filter(|op| !op.is_unknown()).map(|op| op.returned).max();
             last.map_or(returns.len() - 1, |last| returns.partition_point(|op| op.returned < last))
         };
-        // Legal before `legal_below`, illegal at `illegal`. The first guess is where the search got to.
+        // Legal before `legal_below`, illegal at `illegal`. Without a proof the first guess is where the search got to.
         let (mut legal_below, mut illegal) = (deepest as usize, returns.len() - 1);
         let mut guess = legal_below;
-        let mut hints = 0;
-        loop {
-            if let Some(proof) = proof.as_ref().filter(|_| hints < HINTS) {
-                hints += 1;
-                guess = end_of(proof).min(illegal.saturating_sub(1)).max(legal_below);
+        let mut disappointments = 0;
+        while legal_below < illegal {
+            let end = proof.as_ref().filter(|_| disappointments < PATIENCE).map(&end_of);
+            let is_hint = end.is_some_and(|end| end >= legal_below);
+            if let Some(end) = end.filter(|_| is_hint) {
+                // Right before it first: mostly legal, and where it is not, a proof that ends earlier comes of it.
+                guess = end.min(illegal).saturating_sub(1).max(legal_below);
             }
-            if legal_below >= illegal {
-                break;
-            }
+            let middle = legal_below + (illegal - legal_below) / 2;
             match self.judge(prefix(guess)) {
                 (Some(true), earlier) => (illegal, proof) = (guess, earlier),
                 (Some(false), _) => legal_below = guess + 1,
                 (None, _) => break,
             }
+            let has_halved = illegal <= middle || legal_below > middle;
+            disappointments = if is_hint && !has_halved { disappointments + 1 } else { 0 };
             guess = legal_below + (illegal - legal_below) / 2;
         }
         (returns[illegal], prefix(illegal), proof)

@@ -60,7 +60,7 @@ fn main() {
         ("hiding swaps", Mix { refusals: true, ..Mix::REGISTER }, Shape { ops: 10_000, ..long }),
         ("lists, started anew", Mix::RESTARTED, long),
         ("list", Mix::LIST, Shape { ops: 10_000, ..long }),
-        ("lists and swaps", Mix::BOTH, Shape { ops: 10_000, ..long }),
+        ("lists and swaps", Mix::BOTH, Shape { ops: 1_000, clients: 10, ..long }),
         (
             "five values",
             Mix::FIVE_VALUES,

@@ -25,12 +25,13 @@ for (const section of document.querySelectorAll("section")) {
       make(svg, "line", { class: "lane", x1: NAMES, x2: width, y1: y, y2: y });
       make(svg, "text", { x: 4, y: y + 4 }, "process " + lane);
     });
-    for (const op of data.operations) {
+    data.operations.forEach((op, at) => {
       const y = lanes.indexOf(op.lane) * LANE + LANE / 2 + 5;
       const open = op.to === null;
       const group = make(svg, "g", {
         class: "op " + op.mark + (open ? " unknown" : ""),
         tabindex: 0,
+        "data-at": at,
         role: "img",
         "aria-label": op.label + ", " + op.when,
       });
@@ -41,12 +42,15 @@ for (const section of document.querySelectorAll("section")) {
       const short = op.label.length > room ? op.label.slice(0, Math.max(0, room - 1)) + "…" : op.label;
       if (room > 2) make(group, "text", { x: x(op.from) + 5, y: y + 4 }, short);
       if (op.point !== null) make(group, "circle", { class: "point", cx: x(op.point), cy: y + BAR / 2, r: 3.5 });
-    }
+    });
   };
+  // What is at `at` pixels from the left edge stays there, and an operation that has the focus keeps it.
   const zoom = (factor, at) => {
     const before = (view.scrollLeft + at - NAMES) / scale;
+    const focused = view.contains(document.activeElement) ? document.activeElement.dataset.at : undefined;
     scale = Math.min(400, Math.max(0.2, scale * factor));
     draw();
+    if (focused !== undefined) view.querySelector('[data-at="' + focused + '"]').focus({ preventScroll: true });
     view.scrollLeft = before * scale + NAMES - at;
   };
   view.addEventListener("keydown", (event) => {
@@ -58,7 +62,6 @@ for (const section of document.querySelectorAll("section")) {
     else if (event.key === "End") view.scrollLeft = view.scrollWidth;
     else return;
     event.preventDefault();
-    if (document.activeElement === document.body) view.focus();
   });
   view.addEventListener("wheel", (event) => {
     if (!event.ctrlKey) return;

@@ -39,6 +39,8 @@ pub struct Memo<B> {
     /// By configuration: a list of sets, none of which is at most one that came before it.
     heads: Vec<Link>,
     links: Vec<Link>,
+    /// Sets that were compared, beyond one a question.
+    compared: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -50,7 +52,12 @@ struct Link {
 impl<B: Bits> Memo<B> {
     pub fn with_capacity(configurations: usize) -> Self {
         let heads = Vec::with_capacity(configurations);
-        Memo { configurations: Interner::with_capacity(configurations), heads, links: Vec::new() }
+        Memo {
+            configurations: Interner::with_capacity(configurations),
+            heads,
+            links: Vec::new(),
+            compared: 0,
+        }
     }
 
     /// Whether nobody got to this configuration with at most these used. Remembers it. O(sets kept here × classes).
@@ -60,7 +67,10 @@ impl<B: Bits> Memo<B> {
             self.heads.push(Link { used, next: NONE });
             return true;
         }
-        if self.sets_at(id).any(|known| sets.is_at_most(known, used)) {
+        let mut compared = 0;
+        let is_known = self.sets_at(id).inspect(|_| compared += 1).any(|known| sets.is_at_most(known, used));
+        self.compared += compared - 1;
+        if is_known {
             return false;
         }
         let old = self.heads[id];
@@ -73,6 +83,12 @@ impl<B: Bits> Memo<B> {
         };
         self.heads[id] = Link { used, next };
         true
+    }
+
+    /// Comparisons since this was asked last. Where many unknown operations can stand in for each other, they are what
+    /// a search does, so they are paid for.
+    pub fn take_compared(&mut self) -> u64 {
+        std::mem::take(&mut self.compared)
     }
 
     fn sets_at(&self, id: usize) -> impl Iterator<Item = u32> {

@@ -56,6 +56,9 @@ pub enum Settled<B> {
     Choice(Frame<B>),
 }
 
+/// So many looks at an unknown operation, or at a set of them, cost as much as a configuration.
+const LOOKS_A_NODE: u64 = 16;
+
 /// One operation placed.
 #[derive(Clone, Copy)]
 struct Step {
@@ -69,8 +72,10 @@ pub struct Board<M, B> {
     machine: M,
     pub used: UsedSets,
     steps: Vec<Step>,
-    /// Configurations visited, with or without a choice.
+    /// Configurations visited, with or without a choice; and what else was paid for as such.
     pub nodes: u64,
+    /// Unknown operations that were looked at, and by whom each would be noticed, and that are not yet paid for.
+    tried: u64,
     /// The largest event that some order got to.
     pub deepest: u32,
     none: B,
@@ -89,7 +94,7 @@ impl<M: Machine, B: Bits> Board<M, B> {
         let used = UsedSets::new(schedule.classes.len());
         let steps = Vec::with_capacity(2 * schedule.events() as usize);
         let none = B::none(schedule.slots);
-        Board { schedule, machine, used, steps, nodes: 0, deepest: 0, none }
+        Board { schedule, machine, used, steps, nodes: 0, tried: 0, deepest: 0, none }
     }
 
     /// The move to the beginning.
@@ -129,6 +134,13 @@ impl<M: Machine, B: Bits> Board<M, B> {
             }
             self.deepest = self.deepest.max(at.event);
         }
+    }
+
+    /// Pays for work that came without a configuration: where many operations are unknown, that is most of it.
+    pub fn pay(&mut self, compared: u64) {
+        self.tried += compared;
+        self.nodes += self.tried / LOOKS_A_NODE;
+        self.tried %= LOOKS_A_NODE;
     }
 
     /// The operations up to a step, in order.
@@ -197,6 +209,7 @@ impl<M: Machine, B: Bits> Board<M, B> {
                 return None;
             }
             frame.cursor += 1;
+            self.tried += 1;
             let used = self.used.count(frame.used, class);
             let Some(op) = self.schedule.available(class, used, event) else { continue };
             let next = self.machine.step(state, op).filter(|next| *next != state);
@@ -224,8 +237,11 @@ impl<M: Machine, B: Bits> Board<M, B> {
             let used = self.used.count(frame.used, other) + u32::from(other == class);
             self.schedule.available(other, used, event)
         });
-        let machine = &mut self.machine;
-        unplaced.chain(unknown).any(|op| machine.step(next, op) != machine.step(frame.at.state, op))
+        let (machine, tried) = (&mut self.machine, &mut self.tried);
+        unplaced
+            .chain(unknown)
+            .inspect(|_| *tried += 1)
+            .any(|op| machine.step(next, op) != machine.step(frame.at.state, op))
     }
 }
 

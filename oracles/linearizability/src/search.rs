@@ -81,6 +81,12 @@ impl<M: Machine, B: Bits> DepthFirst<M, B> {
 
     /// One move, or one step back.
     fn advance(&mut self) {
+        self.step();
+        let compared = self.memo.take_compared();
+        self.board.pay(compared);
+    }
+
+    fn step(&mut self) {
         match &mut self.stage {
             Stage::Begin => {
                 let first = self.board.first();

@@ -85,12 +85,7 @@ fn zone(
     range: std::ops::Range<usize>,
     found: &mut Contradiction,
 ) -> Zone {
-    let mut zone = Zone {
-        block: block as u32,
-        first_return: NONE,
-        returns_first: NONE,
-        last_invocation: 0,
-    };
+    let mut zone = Zone { block: block as u32, first_return: NONE, returns_first: NONE, last_invocation: 0 };
     // The last to be invoked, and the last of strictly lower ranks.
     let mut invoked_last = NONE;
     let (mut lower, mut lower_invoked) = (NONE, 0);

@@ -428,9 +428,10 @@ pub struct CheckHistoryArgs {
     /// How it is written down: jsonl, edn or log [default: as the file begins].
     #[arg(long, value_parser = format)]
     pub format: Option<Format>,
-    /// What a failed compare-and-swap says: did-not-happen (Jepsen) or found-another (Porcupine's etcd model).
-    #[arg(long, default_value = "did-not-happen", value_parser = failed_cas)]
-    pub failed_cas: FailedCas,
+    /// What a failed compare-and-swap says: did-not-happen (Jepsen) or found-another (Porcupine's etcd model)
+    /// [default: did-not-happen; of logs, found-another].
+    #[arg(long, value_parser = failed_cas)]
+    pub failed_cas: Option<FailedCas>,
     /// What a register holds at first [default: nothing].
     #[arg(long, allow_hyphen_values = true)]
     pub initial: Option<i64>,

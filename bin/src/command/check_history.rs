@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use linearizability::html::page;
 use linearizability::models::{CasRegister, Kv, Mutex, Queue, Set};
-use linearizability::read::{File, Format, Malformed, Model, Reading, Recorded, read};
+use linearizability::read::{FailedCas, File, Format, Malformed, Model, Reading, Recorded, read, text};
 use linearizability::{History, Options, Spec, Verdict, check_keys};
 use serde_json::{Value, json};
 
@@ -38,9 +38,9 @@ pub fn run(args: &CheckHistoryArgs, out: &mut Out) -> Result<Status, Unusable> {
     let page = create(args.html.as_deref())?;
     let mut files = Vec::new();
     for path in &args.files {
-        let text = std::fs::read_to_string(path).map_err(|error| Unusable::Read(path.clone(), error))?;
-        let file = read(&text, &reading(args, &text))
-            .map_err(|Malformed { line, what }| Unusable::History(path.clone(), line, what))?;
+        let bytes = std::fs::read(path).map_err(|error| Unusable::Read(path.clone(), error))?;
+        let file = text(bytes).and_then(|text| read(&text, &reading(args, &text)));
+        let file = file.map_err(|Malformed { line, what }| Unusable::History(path.clone(), line, what))?;
         files.push((path, file));
     }
     let options = Options { budget_nodes: args.budget, witness: true, ..Options::default() };
@@ -100,10 +100,13 @@ pub fn run(args: &CheckHistoryArgs, out: &mut Out) -> Result<Status, Unusable> {
 }
 
 fn reading(args: &CheckHistoryArgs, text: &str) -> Reading {
+    let format = args.format.unwrap_or_else(|| Format::guess(text));
+    // Logs come from tests of etcd, whose clients say so when a comparison failed.
+    let found = if format == Format::JepsenLog { FailedCas::FoundAnother } else { FailedCas::DidNotHappen };
     Reading {
-        format: args.format.unwrap_or_else(|| Format::guess(text)),
+        format,
         model: args.model.unwrap_or_else(|| Model::guess(text)),
-        failed_cas: args.failed_cas,
+        failed_cas: args.failed_cas.unwrap_or(found),
         first: args.initial,
     }
 }

@@ -89,7 +89,8 @@ fn row(name: &str, spec: Mixed, shape: Shape, seeds: u64) {
             history.operations().iter().filter(|op| op.outcome == linearizability::Outcome::Unknown).count();
         memory::forget_peak();
         // Short ones are judged often enough for the clock.
-        let rounds = (2_000_000 / shape.ops as u32 / seeds as u32).clamp(1, 50);
+        let once = judge(&spec, &history, 1).max(Duration::from_micros(1));
+        let rounds = (Duration::from_millis(5).as_nanos() / once.as_nanos()).clamp(1, 50) as u32;
         let best = (0..3).map(|_| judge(&spec, &history, rounds)).min().expect("three times");
         peak_mb = memory::peak_mb().map(|peak| peak.max(peak_mb.unwrap_or(0.0)));
         total += best;

@@ -159,3 +159,146 @@ fn a_malformed_line_is_named_with_what_was_expected() {
         assert!(error.what.contains(part), "{error}");
     }
 }
+
+#[test]
+fn marks_line_ends_and_what_is_no_utf_8() {
+    let text = |bytes: &[u8]| linearizability::read::text(bytes.to_vec());
+    assert_eq!(text(b"\xEF\xBB\xBF{}").as_deref(), Ok("{}"));
+    for (bytes, line) in [(&b"a\nb\n\xFFc"[..], 3), (b"\xC3", 1), (b"\xFF\xFE{\0", 1)] {
+        let error = text(bytes).expect_err("it is no UTF-8");
+        assert!(error.line == line && error.what.contains("UTF-8 expected"), "{error}");
+    }
+    let call = r#"{"process": 1, "type": "invoke", "f": "get"}"#;
+    let end = r#"{"process": 1, "type": "ok", "f": "get", "value": null}"#;
+    assert_eq!(is_linearizable(&format!("{call}\r\n\r\n{end}\r\n"), &JSON), Some(true));
+    let edn = "[{:process 0 :type :invoke :f :read}\r\n{:process 0 :type :ok :f :read :value 0}\r\n]\r\n";
+    assert_eq!(is_linearizable(edn, &EDN), Some(true));
+    let log = "INFO  jepsen.util - 1\t:invoke\t:read\tnil\r\nINFO  jepsen.util - 1\t:ok\t:read\tnil\r\n";
+    assert_eq!(is_linearizable(log, &LOG), Some(true));
+}
+
+#[test]
+fn nothing_is_a_history_of_no_operations() {
+    for text in ["", "\n\n", " ", "[]", "()", "; nothing", "#_ {:process 0}"] {
+        let reading = Reading { format: Format::guess(text), ..EDN };
+        assert_eq!(is_linearizable(text, &reading), Some(true), "{text:?}");
+    }
+}
+
+/// What tools note down beside the history may be anything.
+#[test]
+fn members_that_are_not_looked_at_may_hold_what_they_like() {
+    let json = r#"{"process": 1, "type": "invoke", "f": "get", "error": {"a": [1.5e300]}, "index": 1e99}"#;
+    assert_eq!(is_linearizable(json, &JSON), Some(true));
+    let edn = r#"^{:name "x"} [#jepsen.history.Op{:index 0, :process 0 :type :invoke :f :read :latency 1.5M, :ratio 3/4
+        :error [:boom #inst "2016-01-01" \a \( ##NaN #{1 2} #"re" -1e9 99999999999999999999 foo/bar +]}]"#;
+    assert_eq!(is_linearizable(edn, &EDN), Some(true));
+    let nemesis = r#"{"process": "nemesis", "type": "info", "f": "start", "value": {"n1": []}}"#;
+    assert_eq!(is_linearizable(nemesis, &JSON), Some(true));
+    let later_log = "2016-01-01 INFO [worker 1] jepsen.util: 1\t:invoke\t:read\tnil";
+    assert_eq!(is_linearizable(later_log, &LOG), Some(true));
+}
+
+/// Values that look alike are told apart, and equal ones are found equal.
+#[test]
+fn values_may_be_large_or_strange() {
+    let run = |put: &str, seen: &str| {
+        is_linearizable(
+            &format!(
+                "{{\"process\": 1, \"type\": \"invoke\", \"f\": \"put\", \"value\": {put}}}\n\
+                 {{\"process\": 1, \"type\": \"ok\", \"f\": \"put\"}}\n\
+                 {{\"process\": 1, \"type\": \"invoke\", \"f\": \"get\"}}\n\
+                 {{\"process\": 1, \"type\": \"ok\", \"f\": \"get\", \"value\": {seen}}}"
+            ),
+            &JSON,
+        )
+    };
+    for value in
+        ["0", "-1", "9223372036854775807", "18446744073709551615", "1.5", "\"1\"", "true", "{\"a\": 1}"]
+    {
+        assert_eq!(run(value, value), Some(true), "{value}");
+    }
+    for (put, seen) in [("1", "\"1\""), ("18446744073709551615", "18446744073709551614"), ("-1", "1")] {
+        assert_eq!(run(put, seen), Some(false), "{put} {seen}");
+    }
+    let too_large = r#"{"process": 1, "type": "invoke", "f": "put", "value": 99999999999999999999}"#;
+    let error = read(too_large, &JSON).expect_err("it would lose digits");
+    assert!(error.line == 1 && error.what.contains("a whole number below 2^64"), "{error}");
+}
+
+#[test]
+fn the_model_is_guessed_by_functions_and_not_by_values() {
+    for (text, model) in [
+        ("{:process 0 :type :invoke :f :write :value :address}", Model::CasRegister),
+        ("{:process 0, :type :invoke, :f :write, :value \"add\"}", Model::CasRegister),
+        ("{:process 0, :type :invoke, :value 1, :f :add}", Model::Set),
+        ("{\"f\":\"dequeue\"}", Model::Queue),
+        ("{\"f\": \"release\"}", Model::Mutex),
+        ("{\"f\" : \"get\", \"value\": \"enqueue\"}", Model::Kv),
+        ("INFO  jepsen.util - 3\t:invoke\t:cas\t[1 2]", Model::CasRegister),
+        ("{:f :append :key \"0\" :value \"x 1 2 y\"}", Model::List),
+    ] {
+        assert_eq!(Model::guess(text), model, "{text}");
+    }
+}
+
+/// Histories of every format, damaged at random: an error with a line that exists, or a history; never a panic.
+#[test]
+fn damaged_files_are_read_or_refused() {
+    let whole = [
+        (include_str!("data/etcd_000.log"), LOG),
+        (include_str!("data/c01-bad.txt"), STRINGS),
+        (include_str!("data/immediate-failure.edn"), EDN),
+        (
+            "{\"process\": 0, \"type\": \"invoke\", \"f\": \"cas\", \"value\": [1, \"é\"], \"time\": 5}\n",
+            JSON,
+        ),
+    ];
+    let scraps = [
+        "{",
+        "}",
+        "[",
+        "]",
+        "\"",
+        "\\",
+        "#",
+        "#_",
+        "##",
+        "^",
+        ":",
+        "\n",
+        "\t",
+        "9".repeat(30).as_str(),
+        "-",
+        "nil",
+        "é",
+        "\u{feff}",
+        "\0",
+    ]
+    .map(str::to_owned);
+    let mut state = 1_u64;
+    let mut below = |bound: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bound
+    };
+    let mut refused = 0;
+    for round in 0..4_000 {
+        let (text, reading) = whole[round % whole.len()];
+        let mut chars: Vec<char> = text.chars().take(600 + below(400)).collect();
+        for _ in 0..1 + below(3) {
+            let at = below(chars.len() + 1);
+            match below(3) {
+                0 => drop(chars.drain(at..chars.len().min(at + 1))),
+                1 => chars.truncate(at),
+                _ => drop(chars.splice(at..at, scraps[below(scraps.len())].chars())),
+            }
+        }
+        let text: String = chars.into_iter().collect();
+        if let Err(error) = read(&text, &reading) {
+            refused += 1;
+            assert!((1..=text.split('\n').count()).contains(&error.line), "{error}: {text}");
+            assert!(error.what.contains("expected"), "{error}: {text}");
+        }
+    }
+    assert!(refused > 1_000, "{refused}");
+}

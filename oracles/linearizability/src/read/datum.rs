@@ -16,6 +16,8 @@ pub enum Datum {
     Bool(bool),
     /// An integer.
     Int(i64),
+    /// Any other number, and a character of EDN, as it is written. It is a value like others, equal to itself only.
+    Literal(String),
     /// A string.
     Text(String),
     /// An EDN keyword, without the colon.
@@ -32,7 +34,7 @@ impl fmt::Display for Datum {
             Datum::Nil => f.write_str("nil"),
             Datum::Bool(value) => write!(f, "{value}"),
             Datum::Int(value) => write!(f, "{value}"),
-            Datum::Text(text) => f.write_str(text),
+            Datum::Text(text) | Datum::Literal(text) => f.write_str(text),
             Datum::Keyword(word) => write!(f, ":{word}"),
             Datum::List(items) => {
                 let items: Vec<String> = items.iter().map(Datum::to_string).collect();
@@ -76,6 +78,9 @@ impl Kind {
     }
 }
 
+/// What is looked at of an event.
+pub const KEYS: [&str; 6] = ["process", "type", "f", "key", "value", "time"];
+
 /// The event that a map stands for; `None` if it is of no client.
 pub fn event_of(map: &[(Datum, Datum)], line: usize) -> Result<Option<Event>, Malformed> {
     let find = |name: &str| {
@@ -89,9 +94,10 @@ pub fn event_of(map: &[(Datum, Datum)], line: usize) -> Result<Option<Event>, Ma
     };
     let process = match find("process") {
         Some(Datum::Int(number)) => number.to_string(),
-        Some(Datum::Text(name)) => name.clone(),
-        // Faults and other actors that are not clients.
+        // Faults and other actors that are not clients; a keyword becomes a string on its way from EDN to JSON.
         Some(Datum::Keyword(_)) => return Ok(None),
+        Some(Datum::Text(name)) if name == "nemesis" || name.starts_with(':') => return Ok(None),
+        Some(Datum::Text(name)) => name.clone(),
         Some(other) => return malformed(line, format!("a number expected as process, not `{other}`")),
         None => return malformed(line, "an event with `process` expected"),
     };

@@ -1,8 +1,8 @@
 //! EDN, as much of it as histories are written in.
 //!
-//! Invariants: commas are blanks, `;` begins a comment, `#_` drops the next value, tags are dropped; lines are
-//! counted, so that an error says where. Nesting is bounded, so that no file overflows the stack.
-//! Not here: sets' semantics, ratios, characters.
+//! Invariants: commas are blanks, `;` begins a comment, `#_` drops the next value, tags and metadata are dropped; lines
+//! are counted, so that an error says where. Nesting is bounded, so that no file overflows the stack.
+//! Not here: the arithmetic of ratios, decimals and large integers, which are values as they are written.
 
 use super::datum::{Datum, Event, event_of};
 use super::{Malformed, malformed};
@@ -89,6 +89,9 @@ impl<'t> Reader<'t> {
             } else if self.text[self.at..].starts_with("#_") {
                 self.at += 2;
                 self.datum()?;
+            } else if c == '^' {
+                self.bump();
+                self.datum()?;
             } else if c.is_whitespace() || c == ',' {
                 self.bump();
             } else {
@@ -119,6 +122,10 @@ impl<'t> Reader<'t> {
                 self.bump();
                 if self.peek() == Some('{') {
                     return Ok(Datum::List(self.sequence('{')?));
+                }
+                if self.peek() == Some('#') {
+                    // `##Inf`, `##NaN`
+                    return Ok(Datum::Literal(format!("#{}", self.token())));
                 }
                 // A tag: the name of a type, before its value.
                 self.token();
@@ -185,6 +192,14 @@ impl<'t> Reader<'t> {
     }
 
     fn atom(&mut self) -> Result<Datum, Malformed> {
+        if self.peek() == Some('\\') {
+            // A character, which may itself be a bracket.
+            let from = self.at;
+            self.bump();
+            self.bump();
+            self.token();
+            return Ok(Datum::Literal(self.text[from..self.at].to_owned()));
+        }
         let token = self.token();
         match token {
             "nil" => return Ok(Datum::Nil),
@@ -197,12 +212,28 @@ impl<'t> Reader<'t> {
         {
             return Ok(Datum::Keyword(word.to_owned()));
         }
-        if let Ok(number) = token.trim_end_matches('N').parse() {
+        if let Ok(number) = token.strip_suffix('N').unwrap_or(token).parse() {
             return Ok(Datum::Int(number));
         }
-        if token.starts_with(|c: char| c.is_alphabetic()) {
+        if is_number(token) {
+            return Ok(Datum::Literal(token.to_owned()));
+        }
+        let mut start = token.trim_start_matches(['+', '-', '.']).chars();
+        if start.next().is_none_or(|c| c.is_alphabetic() || "*!_?$%&=<>/|'".contains(c)) && !token.is_empty()
+        {
             return Ok(Datum::Text(token.to_owned()));
         }
         malformed(self.line, format!("a value expected, not `{token}`"))
     }
+}
+
+/// Whether it is a number of EDN that is no small integer: decimal, ratio, or large.
+fn is_number(token: &str) -> bool {
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let unsigned = token.strip_prefix(['+', '-']).unwrap_or(token);
+    let is_ratio =
+        unsigned.split_once('/').is_some_and(|(above, below)| is_digits(above) && is_digits(below));
+    let decimal = unsigned.strip_suffix(['M', 'N']).unwrap_or(unsigned);
+    let begins_with_digit = decimal.starts_with(|c: char| c.is_ascii_digit());
+    is_ratio || begins_with_digit && decimal.parse::<f64>().is_ok()
 }

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::datum::{Datum, Event, event_of};
+use super::datum::{Datum, Event, KEYS, event_of};
 use super::{Malformed, malformed};
 
 pub fn events(text: &str) -> Result<Vec<Event>, Malformed> {
@@ -18,7 +18,8 @@ pub fn events(text: &str) -> Result<Vec<Event>, Malformed> {
         match serde_json::from_str(line) {
             Ok(Value::Object(map)) => {
                 let mut pairs = Vec::with_capacity(map.len());
-                for (key, value) in map {
+                // What else a tool notes down may be anything.
+                for (key, value) in map.into_iter().filter(|(key, _)| KEYS.contains(&key.as_str())) {
                     pairs.push((Datum::Text(key), datum(value, number)?));
                 }
                 events.extend(event_of(&pairs, number)?);
@@ -41,14 +42,19 @@ fn datum(value: Value, line: usize) -> Result<Datum, Malformed> {
     Ok(match value {
         Value::Null => Datum::Nil,
         Value::Bool(value) => Datum::Bool(value),
-        Value::Number(number) => match number.as_i64() {
-            Some(number) => Datum::Int(number),
-            None => return malformed(line, format!("a whole number below 2^63 expected, not `{number}`")),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(number), _) => Datum::Int(number),
+            // What is larger has lost digits by now, and two of them might seem equal.
+            (_, Some(float)) if number.is_u64() || float.fract() != 0.0 => Datum::Literal(number.to_string()),
+            _ => return malformed(line, format!("a whole number below 2^64 expected, not `{number}`")),
         },
         Value::String(text) => Datum::Text(text),
         Value::Array(items) => {
             Datum::List(items.into_iter().map(|item| datum(item, line)).collect::<Result<_, _>>()?)
         }
-        Value::Object(_) => return malformed(line, "a number, a string or an array expected, not an object"),
+        Value::Object(map) => {
+            let pair = |(key, value)| Ok((Datum::Text(key), datum(value, line)?));
+            Datum::Map(map.into_iter().map(pair).collect::<Result<_, _>>()?)
+        }
     })
 }

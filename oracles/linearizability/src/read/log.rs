@@ -1,4 +1,5 @@
-//! Lines of Jepsen's log: `INFO  jepsen.util - 3 :invoke :read nil`, parted by tabs or blanks.
+//! Lines of Jepsen's log: `INFO  jepsen.util - 3 :invoke :read nil`, parted by tabs or blanks;
+//! whatever stands before `jepsen.util`, and with a colon for the dash in later versions.
 //!
 //! Invariants: lines of other loggers are skipped, lines of processes that are not numbers too.
 //! Not here: what an answer like `:timed-out` says (`meaning.rs`).
@@ -10,7 +11,8 @@ pub fn events(text: &str) -> Result<Vec<Event>, Malformed> {
     let mut events = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let number = at + 1;
-        let Some((_, event)) = line.split_once("jepsen.util - ") else {
+        let event = line.split_once("jepsen.util - ").or_else(|| line.split_once("jepsen.util: "));
+        let Some((_, event)) = event else {
             let is_log = ["INFO", "WARN", "ERROR", "DEBUG"].iter().any(|level| line.contains(level));
             if is_log || line.trim().is_empty() {
                 continue;

@@ -89,7 +89,7 @@ pub fn history(events: Vec<Event>, reading: &Reading) -> Result<File, Malformed>
         }
         Model::Set => {
             let call = |event: &Event| set_call(event, &mut names.borrow_mut());
-            Recorded::Set(build(steps, call, |_, event| Ok(success(event)))?)
+            Recorded::Set(build(steps, call, set_end)?)
         }
         Model::Queue => {
             let call = |event: &Event| queue_call(event, &mut names.borrow_mut());
@@ -163,7 +163,7 @@ fn register_call(event: &Event, model: Model, names: &mut Names) -> Result<regis
     let is_cas = model == Model::CasRegister;
     Ok(match event.f.as_str() {
         "read" => register::Input::Read,
-        "write" => register::Input::Write(names.number(&event.value)),
+        "write" => register::Input::Write(names.number(a_value(event)?)),
         "cas" if is_cas => match &event.value {
             Datum::List(pair) if pair.len() == 2 => {
                 register::Input::CompareAndSwap(names.number(&pair[0]), names.number(&pair[1]))
@@ -278,6 +278,15 @@ fn set_call(event: &Event, names: &mut Names) -> Result<SetInput, Malformed> {
         "contains" => Ok(SetInput::Contains(element)),
         _ => unknown_function(event, "add, remove or contains"),
     }
+}
+
+fn set_end(input: &SetInput, event: &Event) -> Result<End<bool>, Malformed> {
+    let says = matches!(event.value, Datum::Bool(_));
+    if event.kind == Kind::Ok && matches!(input, SetInput::Contains(_)) && !says {
+        let what = format!("true or false expected as the answer of contains, not `{}`", event.value);
+        return malformed(event.line, what);
+    }
+    Ok(success(event))
 }
 
 fn queue_call(event: &Event, names: &mut Names) -> Result<QueueInput, Malformed> {

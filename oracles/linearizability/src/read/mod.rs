@@ -8,7 +8,7 @@
 //!
 //! **JSON lines**: one object a line, one event each: `process` (a number or a string), `type` (`invoke`, `ok`,
 //! `fail`, `info`), `f` (what was called), optionally `key` (anything; without it there is one object), `value` and
-//! `time` (nanoseconds). Empty lines are skipped.
+//! `time` (nanoseconds). Empty lines are skipped, and so are all other members, and the events of a process `"nemesis"`.
 //!
 //! | model | `f` | `value` of the call | `value` of the answer |
 //! |---|---|---|---|
@@ -21,7 +21,7 @@
 //! | | `cas` | `[expected, new]` | of a failed one, what was there, if it is a `value` other than the call's |
 //! | | `delete` | | |
 //! | list | `get`, `read`, `put`, `append` | as kv; values may be concatenated strings: `"x 0 1 yx 0 2 y"` | |
-//! | set | `add`, `remove`, `contains` | the element | `true` or `false`; none means that it did something |
+//! | set | `add`, `remove`, `contains` | the element | `true` or `false`; else, but for `contains`, that it did something |
 //! | queue | `enqueue`, `dequeue` | the element | of a dequeue, the element, `null` for none |
 //! | mutex | `acquire`, `release` | | |
 //!
@@ -40,6 +40,8 @@ mod log;
 mod datum;
 mod pairing;
 mod meaning;
+
+use std::collections::BTreeSet;
 
 use crate::history::History;
 use crate::models::{collections, kv, mutex, register};
@@ -139,6 +141,22 @@ pub struct File {
     pub processes: Vec<String>,
 }
 
+/// The text of a file, without a byte order mark.
+///
+/// # Errors
+/// With the line of the first byte that is not UTF-8.
+pub fn text(bytes: Vec<u8>) -> Result<String, Malformed> {
+    let mut text = String::from_utf8(bytes).or_else(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
+        malformed(line, format!("UTF-8 expected, not the byte {:#04x}", error.as_bytes()[good.len()]))
+    })?;
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
+    }
+    Ok(text)
+}
+
 /// Reads a history. O(size).
 ///
 /// # Errors
@@ -180,26 +198,39 @@ impl Model {
 
     /// The model that these calls seem to be of.
     pub fn guess(text: &str) -> Model {
-        let has = |f: &str| text.contains(&format!("\"{f}\"")) || text.contains(&format!(":{f}"));
-        let by_f = [
-            ("acquire", Model::Mutex),
-            ("enqueue", Model::Queue),
-            ("dequeue", Model::Queue),
-            ("add", Model::Set),
-            ("contains", Model::Set),
-        ];
-        if let Some((_, model)) = by_f.into_iter().find(|(f, _)| has(f)) {
-            return model;
-        }
-        if has("append") && text.contains("\"x ") {
-            return Model::List;
-        }
-        if has("get") || has("put") || has("append") || has("delete") {
+        let functions = functions(text);
+        let has = |f: &str| functions.contains(f);
+        if has("acquire") || has("release") {
+            Model::Mutex
+        } else if has("enqueue") || has("dequeue") {
+            Model::Queue
+        } else if has("add") || has("contains") || has("remove") {
+            Model::Set
+        } else if has("append") && text.contains("\"x ") {
+            Model::List
+        } else if has("get") || has("put") || has("append") || has("delete") {
             Model::Kv
         } else {
             Model::CasRegister
         }
     }
+}
+
+/// Which functions seem to be called: the words after `"f"`, `:f` and, in logs, `:invoke`.
+fn functions(text: &str) -> BTreeSet<&str> {
+    let mut functions = BTreeSet::new();
+    for mark in ["\"f\"", ":f", ":invoke"] {
+        for (at, _) in text.match_indices(mark) {
+            let rest = &text[at + mark.len()..];
+            let word = rest.trim_start_matches(|c: char| c.is_whitespace() || ",:\"".contains(c));
+            // Not `:foo` for `:f`.
+            if word.len() < rest.len() {
+                let end = word.find(|c: char| !c.is_alphanumeric() && !"-_".contains(c));
+                functions.insert(&word[..end.unwrap_or(word.len())]);
+            }
+        }
+    }
+    functions
 }
 
 fn malformed<T>(line: usize, what: impl Into<String>) -> Result<T, Malformed> {

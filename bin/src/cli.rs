@@ -432,9 +432,10 @@ pub struct CheckHistoryArgs {
     /// [default: did-not-happen; of logs, found-another].
     #[arg(long, value_parser = failed_cas)]
     pub failed_cas: Option<FailedCas>,
-    /// What a register holds at first [default: nothing].
-    #[arg(long, allow_hyphen_values = true)]
-    pub initial: Option<i64>,
+    /// What a register holds at first: a number or nothing [default: nothing, or in EDN, where no read found nothing
+    /// and it matters, Knossos's 0].
+    #[arg(long, allow_hyphen_values = true, value_parser = initial)]
+    pub initial: Option<Initial>,
     /// How many nodes the searches may visit together before a key is undecided.
     #[arg(long, value_name = "NODES", default_value_t = 20_000_000)]
     pub budget: u64,
@@ -458,6 +459,20 @@ fn format(text: &str) -> Result<Format, String> {
         "edn" => Ok(Format::Edn),
         "log" => Ok(Format::JepsenLog),
         _ => Err("no such format; there are jsonl, edn, log".to_owned()),
+    }
+}
+
+/// What a register holds at first.
+#[derive(Clone, Copy, Debug)]
+pub struct Initial(pub Option<i64>);
+
+fn initial(text: &str) -> Result<Initial, String> {
+    match text {
+        "nothing" => Ok(Initial(None)),
+        _ => text
+            .parse()
+            .map(|number| Initial(Some(number)))
+            .map_err(|_| "a number or nothing is wanted".to_owned()),
     }
 }
 

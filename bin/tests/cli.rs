@@ -361,6 +361,40 @@ fn histories_are_judged_with_their_reasons() {
     }
 }
 
+/// Knossos's registers hold 0 at first, Jepsen's later ones nothing: where the file does not tell, both are tried.
+#[test]
+fn what_was_there_at_first_can_be_said() {
+    let path = std::env::temp_dir().join(format!("check-history-{}-first.edn", std::process::id()));
+    let arg = path.to_str().expect("UTF-8");
+    let zero = "{:process 0 :type :invoke :f :read} {:process 0 :type :ok :f :read :value 0}";
+    fs::write(&path, zero).expect("a history can be written");
+    let output = bin(&["check-history", arg]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(stdout(&output).contains("if 0 was there at first"), "{output:?}");
+    for (initial, status) in [("0", 0), ("nothing", 1), ("-5", 1)] {
+        assert_eq!(
+            bin(&["check-history", arg, "--initial", initial]).status.code(),
+            Some(status),
+            "{initial}"
+        );
+    }
+    let nothing = "{:process 1 :type :invoke :f :read} {:process 1 :type :ok :f :read :value nil}";
+    fs::write(&path, format!("{nothing}\n{zero}")).expect("a history can be written");
+    assert_eq!(bin(&["check-history", arg]).status.code(), Some(1), "nobody wrote the 0");
+    let _ = fs::remove_file(&path);
+}
+
+#[test]
+fn a_file_that_is_no_text_is_refused_with_its_line() {
+    let path = std::env::temp_dir().join(format!("check-history-{}-bytes.jsonl", std::process::id()));
+    fs::write(&path, b"\n\n{\"process\": \xFF}").expect("a file can be written");
+    let output = bin(&["check-history", path.to_str().expect("UTF-8")]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains(".jsonl:3: UTF-8 expected"), "{error}");
+    let _ = fs::remove_file(&path);
+}
+
 /// Forty puts of few values at once, swaps between them, and a value that no order leaves.
 #[test]
 fn a_budget_that_is_used_up_exits_3_and_names_the_key() {

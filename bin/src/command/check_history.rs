@@ -9,12 +9,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use linearizability::html::page;
+use linearizability::models::register::Output;
 use linearizability::models::{CasRegister, Kv, Mutex, Queue, Set};
 use linearizability::read::{FailedCas, File, Format, Malformed, Model, Reading, Recorded, read, text};
-use linearizability::{History, Options, Spec, Verdict, check_keys};
+use linearizability::{History, Options, Outcome, Spec, Verdict, check_keys};
 use serde_json::{Value, json};
 
-use crate::cli::{CheckHistoryArgs, Status, Unusable, create, write_json};
+use crate::cli::{CheckHistoryArgs, Initial, Status, Unusable, create, write_json};
 use crate::out::Out;
 use crate::say;
 
@@ -22,33 +23,44 @@ use crate::say;
 struct Judged {
     keys: Vec<(String, Verdict<String>)>,
     operations: usize,
-    /// What linearizable keys rely on.
+    /// Unknown operations that linearizable keys rely on, by key: some in sentences, the others by their number.
     conditions: Vec<(String, String)>,
+    more_conditions: usize,
 }
 
-/// More conditions than this are counted and not printed.
+/// More conditions than this are counted and not told.
 const CONDITIONS: usize = 5;
 
 /// Judges the files.
 ///
 /// # Errors
 /// When a file cannot be read, is malformed, or a result cannot be written.
+#[expect(clippy::disallowed_methods, reason = "histories are real files")]
 pub fn run(args: &CheckHistoryArgs, out: &mut Out) -> Result<Status, Unusable> {
     let output = create(args.json.as_deref())?;
     let page = create(args.html.as_deref())?;
     let mut files = Vec::new();
     for path in &args.files {
         let bytes = std::fs::read(path).map_err(|error| Unusable::Read(path.clone(), error))?;
-        let file = text(bytes).and_then(|text| read(&text, &reading(args, &text)));
-        let file = file.map_err(|Malformed { line, what }| Unusable::History(path.clone(), line, what))?;
-        files.push((path, file));
+        let malformed = |Malformed { line, what }| Unusable::History(path.clone(), line, what);
+        let text = text(bytes).map_err(malformed)?;
+        let reading = reading(args, &text);
+        let file = read(&text, &reading).map_err(malformed)?;
+        let is_open = args.initial.is_none() && reading.format == Format::Edn && !has_found_nothing(&file);
+        let zero = is_open.then(|| read(&text, &Reading { first: Some(0), ..reading }).map_err(malformed));
+        files.push((path, file, zero.transpose()?));
     }
     let options = Options { budget_nodes: args.budget, witness: true, ..Options::default() };
     let mut status = Status::Clean;
     let mut results = Vec::new();
     let mut shown: Option<(&Path, &File, Judged)> = None;
-    for (path, file) in &files {
-        let (judged, wall_ms) = timed(|| judge(&file.history, &options));
+    for (path, file, zero) in &files {
+        let ((file, judged, is_assumed), wall_ms) = timed(|| {
+            let judged = judge(&file.history, &options);
+            let zero = zero.as_ref().filter(|_| has_failed(&judged));
+            let other = zero.map(|zero| (zero, judge(&zero.history, &options), true));
+            other.filter(|(_, judged, _)| !has_failed(judged)).unwrap_or((file, judged, false))
+        });
         let (verdict, its_status) = worst(&judged);
         status = match (status, its_status) {
             (Status::Failed, _) | (_, Status::Failed) => Status::Failed,
@@ -63,6 +75,9 @@ pub fn run(args: &CheckHistoryArgs, out: &mut Out) -> Result<Status, Unusable> {
             judged.operations,
             if keys == 1 { "key" } else { "keys" }
         );
+        if is_assumed {
+            say!(out, "  if 0 was there at first; --initial says what was");
+        }
         let mut explanations = Vec::new();
         for (key, verdict) in &judged.keys {
             let name = if key.is_empty() { String::new() } else { format!("key {key}: ") };
@@ -76,12 +91,12 @@ pub fn run(args: &CheckHistoryArgs, out: &mut Out) -> Result<Status, Unusable> {
             say!(out, "  {name}{text}");
             explanations.push(format!("{name}{text}"));
         }
-        for (key, text) in judged.conditions.iter().take(CONDITIONS) {
+        for (key, text) in &judged.conditions {
             let name = if key.is_empty() { String::new() } else { format!("key {key}: ") };
             say!(out, "  {name}{}", file.names.restore(text));
         }
-        if let Some(more @ 1..) = judged.conditions.len().checked_sub(CONDITIONS) {
-            say!(out, "  and {more} more unknown operations that took effect");
+        if judged.more_conditions > 0 {
+            say!(out, "  and {} more unknown operations that took effect", judged.more_conditions);
         }
         results.push(result(path, verdict, &judged, wall_ms, &explanations));
         // Of several files, the first that is not linearizable has the picture.
@@ -107,22 +122,31 @@ fn reading(args: &CheckHistoryArgs, text: &str) -> Reading {
         format,
         model: args.model.unwrap_or_else(|| Model::guess(text)),
         failed_cas: args.failed_cas.unwrap_or(found),
-        first: args.initial,
+        first: args.initial.and_then(|Initial(first)| first),
     }
+}
+
+/// Whether somebody read a register that held nothing, or it is no history of registers.
+fn has_found_nothing(file: &File) -> bool {
+    let Recorded::Register { history, first } = &file.history else { return true };
+    let nothing = Outcome::Ok(Output::Value(*first));
+    history.operations().iter().any(|op| op.outcome == nothing)
 }
 
 fn judge(history: &Recorded, options: &Options) -> Judged {
     fn of<S: Spec>(spec: &S, history: &History<String, S::Input, S::Output>, options: &Options) -> Judged {
         let keys = check_keys(spec, history, options);
-        let mut conditions = Vec::new();
+        let (mut conditions, mut more_conditions) = (Vec::new(), 0);
         for (key, verdict) in &keys {
             let Verdict::Linearizable(witnesses) = verdict else { continue };
             for witness in witnesses {
-                let texts = linearizability::conditions(spec, history, &witness.order);
-                conditions.extend(texts.into_iter().map(|text| (key.clone(), text)));
+                let most = CONDITIONS - conditions.len();
+                let found = linearizability::conditions(spec, history, &witness.order, most);
+                conditions.extend(found.sentences.into_iter().map(|text| (key.clone(), text)));
+                more_conditions += found.more;
             }
         }
-        Judged { keys, operations: history.len(), conditions }
+        Judged { keys, operations: history.len(), conditions, more_conditions }
     }
     match history {
         Recorded::Register { history, first } => of(&CasRegister { initial: *first }, history, options),

@@ -47,8 +47,8 @@ pub struct Evidence {
     pub last_event: u32,
     pub operations: Vec<OpId>,
     pub culprits: Vec<OpId>,
-    /// The reason, where it is known.
-    pub why: Option<Why>,
+    /// The reason, where it is known, and the operations of which it speaks.
+    pub why: Option<(Why, Vec<OpId>)>,
 }
 
 /// A window of more operations is not cut down when it came with a proof: it is mostly where values came from.
@@ -81,7 +81,7 @@ pub fn find_evidence<S: Spec>(
         window = court.without_idle_reads(window);
         culprits = court.culprits(&window);
     }
-    let why = proof.as_ref().map(|proof| proof.why);
+    let why = proof.as_ref().map(|proof| (proof.why, proof.culprits.clone()));
     if let Some(proof) = proof
         && culprits.is_empty()
     {

@@ -2,22 +2,27 @@
 //!
 //! ```text
 //!   put#12(7), begun at 10 ms, was done at 20 ms. put#50(8), begun at 95 ms after put#12 was done, was done at
-//!   100 ms. get#66, begun at 130 ms after put#50 was done, saw 7 at 140 ms. No order of these agrees with that.
+//!   100 ms. get#66, begun at 130 ms after put#50 was done, saw 7, done at 140 ms. 7 was there again after 8 had
+//!   replaced it, but it was written only once.
 //! ```
 //!
 //! Invariants: names are `verb#id`, ids are positions in the history; times are the recorder's, else event indices.
-//! Not here: which operations matter (`evidence.rs`).
+//! Not here: which operations matter (`evidence.rs`), reasons (`reason.rs`).
 
-use crate::case::{Atom, atoms};
+use crate::case::{Atom, CaseOp, atoms};
 use crate::evidence::Evidence;
 use crate::history::{History, Moment, OpId, Operation, Outcome};
+use crate::ranks;
 use crate::spec::Spec;
 
 /// More sentences than this are not read.
 const SENTENCES: usize = 8;
 
+/// More names than this are counted instead.
+const NAMES: usize = 12;
+
 /// The culprits, or, where there are none, the last operations of the window, one sentence each.
-pub fn explain<K, S: Spec>(
+pub fn explain<K: PartialEq, S: Spec>(
     spec: &S,
     history: &History<K, S::Input, S::Output>,
     evidence: &Evidence,
@@ -27,48 +32,77 @@ pub fn explain<K, S: Spec>(
     let told = &told[told.len().saturating_sub(SENTENCES)..];
     let teller = Teller { spec, history, all: &evidence.operations };
     let mut sentences: Vec<String> = (0..told.len()).map(|at| teller.sentence(told, at)).collect();
-    sentences.extend(evidence.why.map(|why| why.sentence().to_owned()));
-    let rest = evidence.operations.len() - told.len();
-    sentences.push(match (told.len(), rest) {
-        (1, 0) => "Nothing can explain that answer.".to_owned(),
-        (_, 0) if evidence.why.is_some() => String::new(),
-        (_, 0) => "No order of these operations explains every answer.".to_owned(),
+    sentences.extend(evidence.why.as_ref().map(|(why, parties)| teller.reason(*why, parties, evidence.last)));
+    let rest: Vec<String> =
+        evidence.operations.iter().filter(|id| !told.contains(id)).map(|id| teller.name(*id)).collect();
+    sentences.push(match (told.len(), &rest[..]) {
+        (_, []) if evidence.why.is_some() => String::new(),
+        (1, []) => "Nothing can explain that answer.".to_owned(),
+        (_, []) => "No order of these operations explains every answer.".to_owned(),
+        (_, rest) if rest.len() <= NAMES => {
+            format!("With {}, which belong to it, no order explains every answer.", rest.join(", "))
+        }
         (_, rest) => {
-            format!("With {rest} more operations that belong to it, no order explains every answer.")
+            format!("With {} more operations that belong to it, no order explains every answer.", rest.len())
         }
     });
+    let answered = teller.operation(evidence.last).returned.map_or_else(String::new, at_time);
     sentences.push(format!(
-        "Everything that was done before {} {} can be explained.",
+        "Without the answer of {} {answered}, all that had been answered by then can be explained.",
         teller.name(evidence.last),
-        teller.operation(evidence.last).returned.map_or_else(String::new, |at| format!("({})", at_time(at))),
     ));
     sentences.retain(|sentence| !sentence.is_empty());
     sentences.join(" ")
 }
 
-/// Which unknown operations a legal order relies on, each in a sentence: `linearizable only if unknown put#17(5)
-/// took effect between 10 ms and 30 ms` (until the first return of an operation that saw it).
+/// Unknown operations that a legal order has, in sentences.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conditions {
+    /// Of the first of them, a sentence each.
+    pub sentences: Vec<String>,
+    /// How many others there are.
+    pub more: usize,
+}
+
+/// Which unknown operations a legal order of a key has, the first `most` of them in sentences.
 ///
-/// Where the order was forced ("ranks"), no other order does without them.
-pub fn conditions<K, S: Spec>(
+/// Where the order was forced ("ranks"), no order does without them: `linearizable only if unknown put#17(5) took effect
+/// between 10 ms and 30 ms`, which is from its invocation to the first return of an operation that saw it. Where it was
+/// searched for, others might do as well: `in the order found, unknown put#17(5) took effect between 20 ms and 30 ms`,
+/// the time that this order leaves it. O(n log n) for n operations of the key, and O(n) a sentence.
+pub fn conditions<K: PartialEq, S: Spec>(
     spec: &S,
     history: &History<K, S::Input, S::Output>,
     order: &[OpId],
-) -> Vec<String> {
+    most: usize,
+) -> Conditions {
     let teller = Teller { spec, history, all: order };
-    let is_unknown = |id: &&OpId| !matches!(teller.operation(**id).outcome, Outcome::Ok(_));
-    let sentence = |id: &OpId| {
-        let operation = teller.operation(*id);
-        let phrase = spec.phrase(&operation.input, None);
-        let from = at_time(operation.invoked);
-        let until = teller.seen_by(*id).and_then(|by| teller.operation(by).returned);
-        let when = match until {
-            Some(until) => format!("between {} and {}", bare(&from), bare(&at_time(until))),
-            None => format!("after {}", bare(&from)),
-        };
-        format!("linearizable only if unknown {}{id}({}) took effect {when}", phrase.verb, phrase.argument)
+    let is_unknown = |id: &OpId| !matches!(teller.operation(*id).outcome, Outcome::Ok(_));
+    let unknown: Vec<usize> = (0..order.len()).filter(|at| is_unknown(&order[*at])).collect();
+    let told = &unknown[..unknown.len().min(most)];
+    let Some(first) = told.first() else { return Conditions { sentences: Vec::new(), more: unknown.len() } };
+    let is_forced = {
+        let key = &teller.operation(order[*first]).key;
+        let of_key = (0..history.len() as u32).map(OpId).filter(|id| teller.operation(*id).key == *key);
+        let ops: Vec<_> = of_key.filter_map(|id| CaseOp::of(id, teller.operation(id))).collect();
+        ranks::judge(spec, &ops).is_some()
     };
-    order.iter().filter(is_unknown).map(sentence).collect()
+    let sentence = |at: &usize| {
+        let id = order[*at];
+        let operation = teller.operation(id);
+        let phrase = spec.phrase(&operation.input, None);
+        let argument =
+            if phrase.argument.is_empty() { String::new() } else { format!("({})", phrase.argument) };
+        let (from, until) =
+            if is_forced { (operation.invoked, teller.shown_at(id)) } else { teller.room(order, *at) };
+        let when = match until {
+            Some(until) => format!("between {} and {}", bare(&at_time(from)), bare(&at_time(until))),
+            None => format!("after {}", bare(&at_time(from))),
+        };
+        let how = if is_forced { "linearizable only if" } else { "in the order found," };
+        format!("{how} unknown {}{id}{argument} took effect {when}", phrase.verb)
+    };
+    Conditions { sentences: told.iter().map(sentence).collect(), more: unknown.len() - told.len() }
 }
 
 fn bare(time: &str) -> &str {
@@ -87,19 +121,19 @@ pub(crate) fn label<K, S: Spec>(spec: &S, id: OpId, operation: &Operation<K, S::
     format!("{}{id}{argument}{saw}", phrase.verb)
 }
 
-struct Teller<'a, K, S: Spec> {
-    spec: &'a S,
-    history: &'a History<K, S::Input, S::Output>,
+pub(crate) struct Teller<'a, K, S: Spec> {
+    pub spec: &'a S,
+    pub history: &'a History<K, S::Input, S::Output>,
     /// Who may have seen what an unknown operation did.
     all: &'a [OpId],
 }
 
 impl<K, S: Spec> Teller<'_, K, S> {
-    fn operation(&self, id: OpId) -> &Operation<K, S::Input, S::Output> {
+    pub fn operation(&self, id: OpId) -> &Operation<K, S::Input, S::Output> {
         &self.history.operations()[id.0 as usize]
     }
 
-    fn name(&self, id: OpId) -> String {
+    pub fn name(&self, id: OpId) -> String {
         let phrase = self.spec.phrase(&self.operation(id).input, None);
         format!("{}{id}", phrase.verb)
     }
@@ -149,7 +183,24 @@ impl<K, S: Spec> Teller<'_, K, S> {
         self.all.iter().filter(sees).min_by_key(returned).copied()
     }
 
-    fn precedes(&self, first: OpId, second: OpId) -> bool {
+    /// When what an operation did had been seen.
+    fn shown_at(&self, id: OpId) -> Option<Moment> {
+        self.seen_by(id).and_then(|by| self.operation(by).returned)
+    }
+
+    /// When an operation may have taken effect if this is the order: after all before it in the order were invoked,
+    /// before one after it returned.
+    fn room(&self, order: &[OpId], at: usize) -> (Moment, Option<Moment>) {
+        let invoked = order[..=at].iter().map(|id| self.operation(*id).invoked);
+        let returned = order[at..].iter().filter_map(|id| {
+            let operation = self.operation(*id);
+            operation.returned.filter(|_| matches!(operation.outcome, Outcome::Ok(_)))
+        });
+        let from = invoked.max_by_key(|at| at.event).expect("it is in the order itself");
+        (from, returned.min_by_key(|at| at.event))
+    }
+
+    pub fn precedes(&self, first: OpId, second: OpId) -> bool {
         let first = self.operation(first);
         let done = first.returned.filter(|_| matches!(first.outcome, Outcome::Ok(_)));
         done.is_some_and(|done| done.event < self.operation(second).invoked.event)

@@ -44,6 +44,7 @@ mod moves;
 mod search;
 mod evidence;
 mod explain;
+mod reason;
 pub mod verdict;
 pub mod read;
 pub mod html;
@@ -52,7 +53,7 @@ pub mod check;
 pub mod brute;
 
 pub use check::{Options, check, check_keys, order_before};
-pub use explain::conditions;
+pub use explain::{Conditions, conditions};
 pub use history::{History, Moment, OpId, Operation, Outcome};
 pub use spec::Spec;
 pub use verdict::{Verdict, Violation, Witness};

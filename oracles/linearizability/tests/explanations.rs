@@ -85,6 +85,20 @@ fn ten_kinds_of_violation_are_explained() {
             kv(&[(10, 20, append(1)), (30, 40, append(2)), (50, 60, append(3)), (70, 80, get_list(&[1, 3]))]),
         ),
         (
+            "stale list (a later one shows what was there)",
+            kv(&[
+                (10, 20, append(1)),
+                (30, 40, append(2)),
+                (50, 60, get_list(&[1])),
+                (70, 80, append(3)),
+                (90, 99, get_list(&[1, 2, 3])),
+            ]),
+        ),
+        (
+            "read of a value whose write began later",
+            kv(&[(10, 20, get(5)), (15, 40, put(4)), (30, 40, put(5))]),
+        ),
+        (
             "resurrected value (of an operation that never answered)",
             kv(&[(10, 0, put(1)), (20, 30, get(1)), (40, 50, put(2)), (60, 70, get(2)), (80, 90, get(1))]),
         ),

@@ -111,8 +111,9 @@ fn a_stale_read_is_shown_with_the_write_that_it_missed_and_nothing_else() {
     assert_eq!(
         violation.explanation,
         "put#6(7), begun at 70 ms, was done at 80 ms. put#7(8), begun at 95 ms after put#6 was done, was done at \
-         100 ms. get#8, begun at 130 ms after put#7 was done, saw 7, done at 140 ms. One value was there before \
-         and after another, and a value that was replaced does not come back. Everything that was done before get#8 (at 140 ms) can be explained."
+         100 ms. get#8, begun at 130 ms after put#7 was done, saw 7, done at 140 ms. 7 was there again after 8 had \
+         replaced it, but it was written only once. Without the answer of get#8 at 140 ms, all that had been answered \
+         by then can be explained."
     );
 }
 
@@ -145,7 +146,11 @@ fn nobody_reads_a_value_before_somebody_writes_it() {
     s.put(2, 3, 5);
     let violation = s.is_illegal();
     assert_eq!(violation.operations, [get]);
-    assert!(violation.explanation.contains("Nothing can explain that answer."), "{}", violation.explanation);
+    assert!(
+        violation.explanation.contains("The first to write 5 was put#1, begun at 2 ms"),
+        "{}",
+        violation.explanation
+    );
 }
 
 #[test]
@@ -343,4 +348,29 @@ fn ending_an_operation_twice_is_a_defect_of_the_recorder() {
     let mut s = Scene::default();
     let put = s.put(0, 1, 1);
     s.history.unknown(put);
+}
+
+#[test]
+fn what_an_order_relies_on_is_said_and_whether_another_might_do_without() {
+    let conditions = |scene: &Scene| {
+        linearizability::conditions(&Kv, &scene.history, &scene.is_legal(), 9).sentences.join("; ")
+    };
+    let mut forced = Scene::default();
+    forced.lost(10, Input::Put(register(5)));
+    forced.get(20, 30, Some(register(5)));
+    forced.get(40, 50, Some(register(5)));
+    let only = "linearizable only if unknown put#0(5) took effect between 10 ms and 30 ms";
+    assert_eq!(conditions(&forced), only);
+
+    // Either of two puts of one value will do.
+    let mut free = Scene::default();
+    free.lost(10, Input::Put(register(5)));
+    free.lost(11, Input::Put(register(5)));
+    free.put(12, 13, 6);
+    free.get(20, 30, Some(register(5)));
+    let found = "in the order found, unknown put#0(5) took effect between 12 ms and 30 ms";
+    assert_eq!(conditions(&free), found);
+
+    let none = linearizability::conditions(&Kv, &free.history, &free.is_legal(), 0);
+    assert_eq!((none.sentences.len(), none.more), (0, 1));
 }

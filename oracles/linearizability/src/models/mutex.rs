@@ -46,11 +46,9 @@ impl Spec for Mutex {
     }
 
     fn phrase(&self, input: &Input, output: Option<&bool>) -> Phrase {
-        let (verb, other) = match input {
-            Input::Acquire => ("acquire", "it held"),
-            Input::Release => ("release", "it free"),
-        };
-        let saw = (output == Some(&false)).then(|| other.to_owned());
+        let verb = if *input == Input::Acquire { "acquire" } else { "release" };
+        let was_held = output.map(|answer| *answer == (*input == Input::Release));
+        let saw = was_held.map(|held| if held { "it held" } else { "it free" }.to_owned());
         Phrase { verb, argument: String::new(), saw }
     }
 }

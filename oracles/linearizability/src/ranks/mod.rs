@@ -48,36 +48,26 @@ pub enum Stop {
 /// In which way operations contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
+    /// No state answers so.
     WrongAnswer,
+    /// Nobody had begun to write what was seen.
     NeverWritten,
+    /// A list has an element twice that was appended once.
+    Twice,
+    /// Neither of two lists is the beginning of the other.
     TwoLists,
+    /// A list that was stored at once was seen in part, or in another list.
     PartOfAList,
+    /// Two operations replaced what was there once.
     BuiltTwice,
+    /// Each needs what another one left.
     Circle,
+    /// One was done before another began that comes before it.
     TooEarly,
+    /// Each of two values must have been there before the other.
     EachFirst,
+    /// One that was done is missing from what was seen after it.
     Overwritten,
-}
-
-impl Why {
-    /// The reason in a sentence, after sentences that say what the operations did.
-    pub fn sentence(self) -> &'static str {
-        match self {
-            Why::WrongAnswer => "No state allows that answer.",
-            Why::NeverWritten => "Nobody had begun to write what was seen.",
-            Why::TwoLists => {
-                "A list holds every element once, and of two lists one is the beginning of the other."
-            }
-            Why::PartOfAList => "What was stored as one list is seen only in part, or inside another list.",
-            Why::BuiltTwice => "Only one of two operations can have found a value and replaced it.",
-            Why::Circle => "Each of these would need the value that another one left.",
-            Why::TooEarly => "One was done before the other, on whose effect it depends, had begun.",
-            Why::EachFirst => {
-                "One value was there before and after another, and a value that was replaced does not come back."
-            }
-            Why::Overwritten => "What was done by then is missing from what was seen after it.",
-        }
-    }
 }
 
 /// What the operations of a key do and when, by position.

@@ -274,8 +274,11 @@ impl<'o, 'h> Origins<'o, 'h> {
         }
         for id in &ids {
             let other = std::mem::replace(&mut self.list_of[*id], at);
+            if other == at {
+                return illegal(&[op, self.writers[*id]], Why::Twice);
+            }
             if other != NONE {
-                // Twice in this list (then both are `op`), or in two lists that began differently.
+                // In two lists that began differently.
                 return illegal(&[op, self.longest[other as usize].op, self.writers[*id]], Why::TwoLists);
             }
         }

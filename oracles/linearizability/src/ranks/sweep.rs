@@ -20,6 +20,7 @@ use super::chains::Chains;
 use super::{Ops, Stop, Why, illegal};
 use crate::case::NEVER;
 use crate::schedule::NONE;
+use crate::spec::Shape;
 
 /// A block in time. Times are events plus one; 0 is before all.
 struct Zone {
@@ -154,7 +155,9 @@ fn conflict(ops: &Ops<'_>, chains: &Chains, a: &Zone, b: &Zone, found: &mut Cont
         let (from, to) = (chains.begins[zone.block as usize], chains.begins[zone.block as usize + 1]);
         let late = chains.order[from as usize..to as usize].iter().copied();
         let late = late.filter(|op| ops.invoked[*op as usize] + 1 > time);
-        late.min_by_key(|op| ops.returned[*op as usize]).unwrap_or(NONE)
+        // Rather one whose own answer shows that it belongs here.
+        let says_nothing = |op: u32| matches!(ops.shapes[op as usize], Shape::Store(_) | Shape::Append(_));
+        late.min_by_key(|op| (says_nothing(*op), ops.returned[*op as usize])).unwrap_or(NONE)
     };
     let (late_b, late_a) = (begun_after(b, a.first_return), begun_after(a, b.first_return));
     // The beginning needs nobody to be first.

@@ -43,7 +43,7 @@ fn drawn(name: &str, page: &str) -> Option<String> {
 #[test]
 fn a_history_that_fails_at_its_first_operation_is_drawn() {
     let page = page("{:process 0 :type :invoke :f :read} {:process 0 :type :ok :f :read :value 3}");
-    assert!(page.contains("Nobody had begun to write what was seen."));
+    assert!(page.contains("No operation writes 3."));
     let Some(dom) = drawn("first", &page) else { return };
     assert!(dom.contains("data-drawn=\"yes\"") && dom.contains("class=\"op culprit\""), "{dom}");
     assert!(!dom.contains("class=\"point\""), "nothing is legal: {dom}");

@@ -13,6 +13,7 @@
 //! | [`node`] | nodes, incarnations, what outlives what |
 //! | `lifecycle` | boot, kill, power off, restart, pause, as calls |
 //! | [`device`] | what sockets and disks are to the runtime |
+//! | [`ambient`] | what code gets that asks the process for the time, random bytes and the like |
 //! | [`world`] | the owner of one run, and the handle that everyone else holds |
 //! | [`sync`] | channels, oneshot, notify, watch, mutex, race |
 //! | [`trace`] | fixed-size records and the behaviour digest |
@@ -23,6 +24,7 @@
 //! | [`scenario`] | timelines as data, and what can run one |
 //! | [`campaign`] | one scenario under many seeds |
 //! | [`shrink`] | a failing timeline made smaller |
+//! | [`determinism`] | whether runs of one timeline are one, and what is to blame if not |
 //!
 //! Programs use the free functions ([`spawn`], [`task()`], [`time::sleep`], [`rng()`], [`trace::emit`]), which find
 //! the running world through one thread-local slot; devices and harnesses hold a [`Handle`].
@@ -36,6 +38,7 @@ pub mod executor;
 pub mod node;
 mod lifecycle;
 pub mod device;
+pub mod ambient;
 pub mod world;
 mod context;
 pub mod sync;
@@ -47,7 +50,9 @@ pub mod verdict;
 pub mod scenario;
 pub mod campaign;
 pub mod shrink;
+pub mod determinism;
 
+pub use determinism::check_determinism;
 pub use node::{NodeId, Owner};
 pub use rng::{rng, rng_named};
 pub use task::{JoinError, JoinHandle, spawn, task};

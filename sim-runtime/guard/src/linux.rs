@@ -15,7 +15,9 @@ use std::mem::transmute_copy;
 use std::slice;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use libc::{clockid_t, mode_t, pthread_attr_t, pthread_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval};
+use libc::{
+    clockid_t, mode_t, pthread_attr_t, pthread_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
+};
 
 use crate::door::{Clock, Door};
 use crate::watch::{ask, touch_entropy};
@@ -147,9 +149,7 @@ pub unsafe extern "C" fn getrandom(buffer: *mut c_void, len: size_t, flags: c_ui
         return len as ssize_t;
     }
     // SAFETY: the type is that of the C function, whose contract the caller keeps.
-    unsafe {
-        REAL.get::<unsafe extern "C" fn(*mut c_void, size_t, c_uint) -> ssize_t>()(buffer, len, flags)
-    }
+    unsafe { REAL.get::<unsafe extern "C" fn(*mut c_void, size_t, c_uint) -> ssize_t>()(buffer, len, flags) }
 }
 
 /// Stands in for libc's function of the same name.

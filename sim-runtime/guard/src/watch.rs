@@ -46,7 +46,8 @@ pub fn watched<R>(watcher: &(dyn Watcher + '_), f: impl FnOnce() -> R) -> R {
     // SAFETY: only the lifetime of the trait object is changed, so the layout is the same. The pointer is in the slot
     // for no longer than this call, during which `watcher` is borrowed: `Restore` takes it out when `f` returns and when
     // it unwinds. It is used on this thread only, as the slot is the thread's.
-    let pointer = unsafe { std::mem::transmute::<NonNull<dyn Watcher + '_>, NonNull<dyn Watcher>>(watcher.into()) };
+    let pointer =
+        unsafe { std::mem::transmute::<NonNull<dyn Watcher + '_>, NonNull<dyn Watcher>>(watcher.into()) };
     let _restore = Restore(WATCHER.replace(Some(pointer)));
     f()
 }

@@ -85,7 +85,9 @@ fn what_is_opened_and_read_is_named_and_still_works() {
     fresh(|| {
         let notes = Notes::default();
         watched(&notes, || {
-            assert!(fs::read_to_string("/proc/self/stat").expect("Linux has it").starts_with(char::is_numeric));
+            assert!(
+                fs::read_to_string("/proc/self/stat").expect("Linux has it").starts_with(char::is_numeric)
+            );
             assert!(fs::File::open("/no/such/file").is_err());
             assert_eq!(env::var_os("SIM_GUARD_TEST"), None);
             env::current_dir().expect("there is one");
@@ -96,7 +98,10 @@ fn what_is_opened_and_read_is_named_and_still_works() {
         let named = |door: Door| seen.iter().filter(move |(d, _)| *d == door).map(|(_, what)| what.as_str());
         assert_eq!(named(Door::File).collect::<Vec<_>>(), ["/proc/self/stat", "/no/such/file"]);
         assert!(named(Door::Environment).any(|name| name == "SIM_GUARD_TEST"));
-        assert_eq!((named(Door::Folder).count(), named(Door::Socket).count(), named(Door::Thread).count()), (1, 1, 1));
+        assert_eq!(
+            (named(Door::Folder).count(), named(Door::Socket).count(), named(Door::Thread).count()),
+            (1, 1, 1)
+        );
     });
 }
 

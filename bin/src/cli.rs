@@ -563,6 +563,18 @@ pub fn write_json(file: Option<(PathBuf, File)>, value: &serde_json::Value) -> R
 }
 
 #[cfg(test)]
+impl CheckDeterminismArgs {
+    /// What `check-determinism` with these arguments means.
+    pub(crate) fn of_line(line: &str) -> Self {
+        let args = ["bin", "check-determinism"].into_iter().chain(line.split_whitespace());
+        match Cli::try_parse_from(args) {
+            Ok(Cli { command: Command::CheckDeterminism(args) }) => args,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
 impl CampaignArgs {
     /// What `campaign` with these arguments means.
     pub(crate) fn of_line(line: &str) -> Self {

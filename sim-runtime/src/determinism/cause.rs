@@ -96,8 +96,7 @@ impl CauseKind {
                 "futures::select! picked another branch: its shuffle is seeded by a counter of the process"
             }
             Self::SurvivingState => {
-                "something in the process survives from an earlier run: a static, one that is initialised at first \
-                 use, or a counter (thread ids are one)"
+                "something survives from an earlier run in the process: a static, or a counter (thread ids are one)"
             }
             Self::ThreadLocal => "a thread-local survives from an earlier run on the same thread",
             Self::AddressOrder => "the order of addresses: a map or a sort by pointer",

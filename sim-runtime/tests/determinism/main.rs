@@ -87,6 +87,7 @@ macro_rules! hazards {
             fn $program() {
                 let program = Program::of(programs::$program);
                 assert_named(program, CauseKind::$kind, Perturbation::$perturbation);
+                page::assert_tells(stringify!($program), CauseKind::$kind, Perturbation::$perturbation);
             }
         )*
     };
@@ -116,6 +117,7 @@ fn pointer_order() {
     let (divergence, checked) = caught(Program::of(programs::pointer_order));
     assert_eq!(divergence.cause.kind, CauseKind::AddressOrder, "{checked}");
     assert!(checked.divergences.iter().any(|d| d.perturbation == Perturbation::HeapOrder), "{checked}");
+    page::assert_tells("pointer_order", CauseKind::AddressOrder, Perturbation::HeapOrder);
 }
 
 #[test]

@@ -69,7 +69,16 @@ fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
 #[test]
 fn raft_is_deterministic_whatever_is_changed_around_it() {
     for profile in ["swarm", "reference"] {
-        let output = bin(&["check-determinism", "--seeds", "3", "--profile", profile, "--quiet", "--json", "/dev/stdout"]);
+        let output = bin(&[
+            "check-determinism",
+            "--seeds",
+            "3",
+            "--profile",
+            profile,
+            "--quiet",
+            "--json",
+            "/dev/stdout",
+        ]);
         assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
         let value = json(&output);
         assert_eq!((&value["seeds"], &value["divergences"]), (&3.into(), &serde_json::json!([])));

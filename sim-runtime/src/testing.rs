@@ -176,8 +176,13 @@ impl Test {
     /// The line that runs `seed` again.
     fn reproduce(&self, seed: u64) -> String {
         let of = self.module.split("::").next().unwrap_or_default();
-        let target = if of == self.package.replace('-', "_") { String::new() } else { format!(" --test {of}") };
-        format!("SIM_SEED={seed} cargo test -p {}{target} {} -- --exact --nocapture", self.package, self.path())
+        let target =
+            if of == self.package.replace('-', "_") { String::new() } else { format!(" --test {of}") };
+        format!(
+            "SIM_SEED={seed} cargo test -p {}{target} {} -- --exact --nocapture",
+            self.package,
+            self.path()
+        )
     }
 }
 
@@ -187,7 +192,8 @@ mod tests {
 
     #[test]
     fn the_line_that_reproduces_names_the_test_and_its_target() {
-        let test = Test { name: "t", module: "own_protocol::a", package: "sim-io", seeds: 1, check_determinism: 0 };
+        let test =
+            Test { name: "t", module: "own_protocol::a", package: "sim-io", seeds: 1, check_determinism: 0 };
         assert_eq!(
             test.reproduce(7),
             "SIM_SEED=7 cargo test -p sim-io --test own_protocol a::t -- --exact --nocapture"

@@ -87,7 +87,11 @@ fn nobody_is_listed_unless_that_is_wanted() {
     let listed = doors(Policy::Report);
     let of = |door: Door| listed.iter().find(|used| used.door == door).expect("it was used");
     assert_eq!((listed.len(), of(Door::HashKeys).count, of(Door::Monotonic).count), (2, 1, 11));
-    assert!(of(Door::Monotonic).backtrace.to_string().contains("careless"), "{}", of(Door::Monotonic).backtrace);
+    assert!(
+        of(Door::Monotonic).backtrace.to_string().contains("careless"),
+        "{}",
+        of(Door::Monotonic).backtrace
+    );
 }
 
 #[test]
@@ -95,7 +99,11 @@ fn what_is_forbidden_fails_where_it_happens() {
     let report = fresh(|| Careless(Policy::Forbid).run_seed(1));
     let first = report.findings.first().expect("it fails");
     assert_eq!((first.category, first.time_ns), (Category::Nondeterministic, 0));
-    assert!(first.evidence.contains("hash keys") && first.evidence.contains("careless"), "{}", first.evidence);
+    assert!(
+        first.evidence.contains("hash keys") && first.evidence.contains("careless"),
+        "{}",
+        first.evidence
+    );
     assert!(report.virtual_ns < 1_000_000, "the run goes on for {} ns", report.virtual_ns);
 }
 

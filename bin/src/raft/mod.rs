@@ -33,8 +33,8 @@ use sim_io::nemesis::{self, Plan};
 use sim_io::net::Net;
 use sim_runtime::scenario::{Scenario, Timeline, Watch};
 use sim_runtime::sync::{Notify, watch};
-use sim_runtime::trace::Record;
 use sim_runtime::time::{Instant, sleep, timeout};
+use sim_runtime::trace::Record;
 use sim_runtime::verdict::{Failure, RunReport};
 use sim_runtime::{Handle, NodeId, Options, World};
 

@@ -50,7 +50,8 @@ fn read(arguments: TokenStream) -> Result<Arguments, String> {
 fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream, String> {
     let Arguments { seeds, check_determinism } = read(arguments)?;
     let tokens: Vec<TokenTree> = item.into_iter().collect();
-    let is_word = |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(ident) if ident.to_string() == word);
+    let is_word =
+        |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(ident) if ident.to_string() == word);
     let function = tokens.iter().position(|token| is_word(token, "fn")).ok_or("a function is wanted")?;
     let attributes = attributes_of(&tokens);
     let name = tokens.get(function + 1).ok_or("a function has a name")?.to_string();

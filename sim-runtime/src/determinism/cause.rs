@@ -231,51 +231,58 @@ fn without_addresses(text: &str) -> String {
 }
 
 fn kind_of(evidence: &Evidence<'_>) -> CauseKind {
-    use Perturbation as P;
     if evidence.has_foreign_wake() {
-        return CauseKind::Thread;
+        CauseKind::Thread
+    } else if evidence.differs_in_addresses() {
+        CauseKind::Address
+    } else {
+        kind_of_steady(evidence).unwrap_or_else(|| kind_of_unsteady(evidence))
     }
-    if evidence.differs_in_addresses() {
-        return CauseKind::Address;
-    }
+}
+
+/// When runs differ by what was changed and not by themselves.
+fn kind_of_steady(evidence: &Evidence<'_>) -> Option<CauseKind> {
+    use Perturbation as P;
     if evidence.diverges(P::Again) {
-        return kind_of_unsteady(evidence);
+        return None;
     }
-    let by_perturbation = [
-        (P::HashKeys, CauseKind::HashOrder),
-        (P::Entropy, CauseKind::Entropy),
-        (P::MonotonicClock, CauseKind::MonotonicClock),
-        (P::HeapOrder, CauseKind::AddressOrder),
+    // A door that was not used cannot be it: then runs differ by themselves, and these did by chance.
+    let by_door = [
+        (P::HashKeys, Door::HashKeys, CauseKind::HashOrder),
+        (P::Entropy, Door::Entropy, CauseKind::Entropy),
+        (P::MonotonicClock, Door::Monotonic, CauseKind::MonotonicClock),
     ];
-    if let Some((_, kind)) = by_perturbation.iter().find(|(perturbation, _)| evidence.diverges(*perturbation))
-    {
-        return *kind;
+    let is_it = |(perturbation, door, _): &&(P, Door, CauseKind)| {
+        evidence.diverges(*perturbation) && evidence.uses(*door)
+    };
+    if let Some((_, _, kind)) = by_door.iter().find(is_it) {
+        return Some(*kind);
+    }
+    if evidence.diverges(P::HeapOrder) && !evidence.uses(Door::Thread) {
+        return Some(CauseKind::AddressOrder);
     }
     if evidence.diverges(P::FreshProcess) {
-        // The runs of this process agree: all came after the first, or share what the process was given.
-        return match evidence.isolated(P::Again) {
-            Some(true) if evidence.uses(Door::File) => CauseKind::File,
-            Some(true) => CauseKind::Unknown,
-            _ => CauseKind::SurvivingState,
-        };
+        return None;
     }
     if evidence.diverges(P::WallClock) {
-        return if evidence.uses(Door::WallClock) { CauseKind::WallClock } else { CauseKind::TimeZone };
+        let is_clock = evidence.uses(Door::WallClock);
+        return Some(if is_clock { CauseKind::WallClock } else { CauseKind::TimeZone });
     }
     if evidence.diverges(P::Folder) {
         // A relative name finds another file, or none.
-        return if evidence.uses(Door::Folder) { CauseKind::Folder } else { CauseKind::File };
+        return Some(if evidence.uses(Door::Folder) { CauseKind::Folder } else { CauseKind::File });
     }
     if evidence.diverges(P::Environment) {
-        return CauseKind::Environment;
+        return Some(CauseKind::Environment);
     }
-    if evidence.diverges(P::AfterOthers) {
-        return CauseKind::ThreadLocal;
+    if evidence.diverges(P::AfterOthers) && !evidence.uses(Door::Thread) {
+        return Some(CauseKind::ThreadLocal);
     }
-    if evidence.uses(Door::Thread) { CauseKind::Thread } else { CauseKind::OtherThreads }
+    let by_threads = evidence.diverging.iter().all(|p| matches!(p, P::Workers | P::Busy));
+    (by_threads && !evidence.uses(Door::Thread)).then_some(CauseKind::OtherThreads)
 }
 
-/// When even the same again differs.
+/// When even the same again differs, or a fresh process from this one.
 fn kind_of_unsteady(evidence: &Evidence<'_>) -> CauseKind {
     use Perturbation as P;
     if evidence.uses(Door::Thread) {

@@ -236,6 +236,13 @@ struct Parted {
     second: Side,
 }
 
+/// A timeline that diverges like another one, and is smaller.
+struct Smaller<C, P> {
+    timeline: Timeline<C, P>,
+    steps: u64,
+    parted: Box<Parted>,
+}
+
 /// What comparing with one perturbation came to.
 enum Compared {
     Alike,
@@ -321,10 +328,11 @@ where
             let is_closely_seen = is_explained && number == 0;
             let mut smallest = timeline.clone();
             let mut shrink_steps = 0;
-            if is_closely_seen && self.settings.shrink {
-                if let Some((smaller, steps, again)) = self.shrink(timeline, perturbation) {
-                    (smallest, shrink_steps, parted) = (smaller, steps, again);
-                }
+            if is_closely_seen
+                && self.settings.shrink
+                && let Some(smaller) = self.shrink(timeline, perturbation)
+            {
+                (smallest, shrink_steps, parted) = (smaller.timeline, smaller.steps, smaller.parted);
             }
             let (mut shuffled, mut origin) = (false, String::new());
             if is_closely_seen {
@@ -398,7 +406,7 @@ where
         &self,
         timeline: &Timeline<S::Config, S::Plan>,
         perturbation: Perturbation,
-    ) -> Option<(Timeline<S::Config, S::Plan>, u64, Box<Parted>)> {
+    ) -> Option<Smaller<S::Config, S::Plan>> {
         let is_here = perturbation.surroundings() == Surroundings::SameProcess;
         // Processes take a hundred times as long to start as threads.
         let (most_runs, seeds) = if is_here { (3_000, 3) } else { (60, 1) };
@@ -416,7 +424,9 @@ where
         }
         let baseline = self.perform(&shrunk.timeline, &Conditions::default());
         match self.compare(&shrunk.timeline, &baseline, perturbation) {
-            Compared::Parted(parted) => Some((shrunk.timeline, shrunk.steps, parted)),
+            Compared::Parted(parted) => {
+                Some(Smaller { timeline: shrunk.timeline, steps: shrunk.steps, parted })
+            }
             Compared::Alike | Compared::Silent => None,
         }
     }

@@ -165,7 +165,7 @@ fn keep_busy(n: u64, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         let block: Vec<u64> = (0..64 + sum % 64).collect();
         sum = std::hint::black_box(block).iter().fold(sum, |sum, word| sum.rotate_left(3) ^ word);
-        if sum % 8 == 0 {
+        if sum.is_multiple_of(8) {
             thread::yield_now();
         }
     }

@@ -49,7 +49,7 @@ pub async fn system_time() {
 }
 
 pub async fn select() {
-    for turn in 0..8 {
+    for turn in 0..32 {
         let (mut left, mut right) = (sleep(Duration::ZERO).fuse(), sleep(Duration::ZERO).fuse());
         futures::select! {
             () = left => tracing::info!(turn, "left"),
@@ -103,7 +103,7 @@ pub async fn pointer_printed() {
 pub async fn os_thread() {
     let (tell, mut told) = futures::channel::oneshot::channel();
     std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(10));
         tell.send("done")
     });
     while told.try_recv() == Ok(None) {

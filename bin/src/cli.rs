@@ -528,7 +528,8 @@ fn one_line(message: &str) -> String {
         line
     } else {
         format!(
-            "error: a command is needed: campaign, replay, shrink, check-determinism, mutants, merge or check-history ({line})"
+            "error: a command is needed: campaign, replay, shrink, check-determinism, mutants, merge or \
+             check-history ({line})"
         )
     }
 }

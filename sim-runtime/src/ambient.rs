@@ -4,14 +4,14 @@
 //!                                                          └────► a list of what was used, where first, how often
 //!
 //! Third-party code does not ask `sim_runtime` for the time. With the cargo feature `guard`, and where
-//! [`sim_guard::STANDS`] holds, it gets the simulation's answers all the same while a task of a world is polled, booted or
-//! dropped. Threads, files, sockets and variables have no simulated answer here: they are only named.
+//! [`sim_guard::STANDS`] holds, it gets the simulation's answers all the same while a task of a world is polled, booted
+//! or dropped. Threads, files, sockets and variables have no simulated answer here: they are only named.
 //!
-//! std keeps the keys of its hash maps per thread and nothing resets them, so runs that are to be alike begin on threads
-//! that have none: campaigns and `check_determinism` see to it.
+//! std keeps the keys of its hash maps per thread and nothing resets them, so runs that are to be alike begin on
+//! threads that have none: campaigns and `check_determinism` see to it.
 //!
-//! Invariants: random bytes come from streams of the run, so that they enter its draws; answers depend on the run alone.
-//! Not here: the doors themselves (`sim-guard`), which says what passes by them.
+//! Invariants: random bytes come from streams of the run, so that they enter its draws; answers depend on the run
+//! alone. Not here: the doors themselves (`sim-guard`), which says what passes by them.
 
 use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};

@@ -57,9 +57,10 @@ pub mod testing;
 pub use determinism::check_determinism;
 /// A test of a program under many seeds.
 ///
-/// On an `async fn`, its future is the main task of a world on the host; it fails by a panic or an `Err`. On a `fn` that
-/// returns a [`scenario::Scenario`], that is what runs. `seeds = N` says how many (100), `check_determinism` has the
-/// first 3 of them checked by [`check_determinism`](crate::check_determinism()), `check_determinism = N` the first N.
+/// On an `async fn`, its future is the main task of a world on the host; it fails by a panic or an `Err`. On a `fn`
+/// that returns a [`scenario::Scenario`], that is what runs. `seeds = N` says how many (100), `check_determinism` has
+/// the first 3 of them checked by [`check_determinism`](crate::check_determinism()), `check_determinism = N` the first
+/// N.
 ///
 /// On a failure the message names the seed and the command that runs it again; `SIM_SEED` and `SIM_SEEDS` set seed and
 /// count.

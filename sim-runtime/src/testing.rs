@@ -1,4 +1,5 @@
-//! Tests of programs: many seeds of one, with a line that reproduces what fails. For the attribute [`macro@crate::test`].
+//! Tests of programs: many seeds of one, with a line that reproduces what fails. For the attribute
+//! [`macro@crate::test`].
 //!
 //! | variable | meaning |
 //! |---|---|

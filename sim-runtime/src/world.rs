@@ -384,8 +384,8 @@ impl Handle {
         *self.core.counters.borrow_mut().entry(name).or_default() += n;
     }
 
-    /// Says what a run came to beside records and verdict: a history, a returned value. Asked for the text only when the
-    /// run is compared with another.
+    /// Says what a run came to beside records and verdict: a history, a returned value. Asked for the text only when
+    /// the run is compared with another.
     pub fn note_output(&self, what: &'static str, text: impl FnOnce() -> String) {
         if let Some(tape) = &self.core.tape {
             tape.end(what, text());

@@ -110,7 +110,10 @@ fn to_json(args: &CheckDeterminismArgs, checked: &Checked, wall_ms: u64) -> Valu
 
 /// One of two runs: its verdict, all that was found wrong in it, and how it goes on where they part.
 fn side(side: &Side) -> Value {
-    let failure = |failure: &Failure| json!({"verdict": failure.category, "property": failure.property, "evidence": failure.evidence});
+    let failure = |failure: &Failure| {
+        let Failure { category, property, evidence, .. } = failure;
+        json!({"verdict": category, "property": property, "evidence": evidence})
+    };
     json!({
         "verdict": side.verdict,
         "failures": side.failures.iter().map(failure).collect::<Vec<_>>(),

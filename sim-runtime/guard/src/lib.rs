@@ -12,15 +12,15 @@
 //! | [`watch`] | who watches, on which thread, for how long |
 //! | `linux` | the functions that stand in for libc's |
 //!
-//! Invariants: without a watcher on the calling thread the real function answers, with its own result and `errno`; while
-//! a watcher is asked, it is not watched itself; nothing is allocated here.
+//! Invariants: without a watcher on the calling thread the real function answers, with its own result and `errno`;
+//! while a watcher is asked, it is not watched itself; nothing is allocated here.
 //!
 //! What passes by: raw system calls (rustix, getrandom 0.2 and earlier where they make them), whoever reads the vDSO
 //! without libc, calls from within shared libraries that bind to libc first, processor instructions (`rdtsc`,
 //! `rdrand`), and what the process knows already (thread ids, addresses).
 //!
-//! It stands with the feature `stand`, on Linux with glibc, in executables. Otherwise it compiles, [`STANDS`] is false and
-//! nothing is watched: calls of [`watched()`] are calls of what they are given.
+//! It stands with the feature `stand`, on Linux with glibc, in executables. Otherwise it compiles, [`STANDS`] is false
+//! and nothing is watched: calls of [`watched()`] are calls of what they are given.
 //!
 //! `unsafe` is in `watch` (a borrow kept in a thread-local slot for the length of a call) and in `linux` (the C calling
 //! convention); each use says why it holds.

@@ -1,7 +1,7 @@
 //! Who watches, on which thread, for how long.
 //!
-//! The slot is a thread-local of constant initial value without a destructor: reading it takes an instruction or two, and
-//! is allowed wherever libc's functions are.
+//! The slot is a thread-local of constant initial value without a destructor: reading it takes an instruction or two,
+//! and is allowed wherever libc's functions are.
 #![allow(unsafe_code, reason = "a borrow is kept in a thread-local slot for the length of a call")]
 
 use std::cell::Cell;
@@ -17,8 +17,8 @@ pub trait Watcher {
     /// What a clock shows, in nanoseconds.
     fn clock_ns(&self, clock: Clock) -> u64;
 
-    /// Another door is used; the real function answers afterwards. `what` is the name of a file or variable, if there is
-    /// one.
+    /// Another door is used; the real function answers afterwards. `what` is the name of a file or variable, if there
+    /// is one.
     fn passed(&self, door: Door, what: &[u8]);
 }
 
@@ -44,8 +44,8 @@ pub fn watched<R>(watcher: &(dyn Watcher + '_), f: impl FnOnce() -> R) -> R {
         return f();
     }
     // SAFETY: only the lifetime of the trait object is changed, so the layout is the same. The pointer is in the slot
-    // for no longer than this call, during which `watcher` is borrowed: `Restore` takes it out when `f` returns and when
-    // it unwinds. It is used on this thread only, as the slot is the thread's.
+    // for no longer than this call, during which `watcher` is borrowed: `Restore` takes it out when `f` returns and
+    // when it unwinds. It is used on this thread only, as the slot is the thread's.
     let pointer =
         unsafe { std::mem::transmute::<NonNull<dyn Watcher + '_>, NonNull<dyn Watcher>>(watcher.into()) };
     let _restore = Restore(WATCHER.replace(Some(pointer)));
@@ -75,8 +75,8 @@ pub(crate) fn touch_entropy() {
     ENTROPY_TOUCHED.set(true);
 }
 
-/// Whether this thread has ever asked the system for random bytes. Then std may have initialised the thread's hash keys,
-/// and nothing can reset them: a later run on the thread would inherit them.
+/// Whether this thread has ever asked the system for random bytes. Then std may have initialised the thread's hash
+/// keys, and nothing can reset them: a later run on the thread would inherit them.
 pub fn entropy_touched() -> bool {
     ENTROPY_TOUCHED.get()
 }

@@ -1,6 +1,7 @@
 //! The attribute `#[sim_runtime::test]`; what it does is said there, and done by `sim_runtime::testing`.
 //!
-//!   #[test(seeds = 9)] async fn name() {..}  ──►  #[test] fn name() { async fn name() {..}  testing::run_main(.., name) }
+//!   #[test(seeds = 9)] async fn name() {..}  ──►  #[test] fn name() { async fn name() {..}  testing::run_main(..,
+//! name) }
 //!
 //! Attributes of the function go to the outer one, so that `#[ignore]` and `#[should_panic]` mean what they mean on any
 //! test. The tokens of the function stay as they are, so that errors point at them. That little is read by hand.

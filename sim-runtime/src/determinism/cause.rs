@@ -1,8 +1,8 @@
 //! What is to blame: a guess from which perturbations matter, which doors were used, and what differs.
 //!
 //! When two runs under the *same* conditions differ, something in the process (or outside) confuses the other
-//! comparisons. Then the perturbations are tried once more in fresh processes, in which no earlier run has left anything:
-//! if two fresh processes agree, what differs is something that survives in a process.
+//! comparisons. Then the perturbations are tried once more in fresh processes, in which no earlier run has left
+//! anything: if two fresh processes agree, what differs is something that survives in a process.
 //!
 //! It is a guess: a program with two causes is told of one, and of the other when that is cured.
 
@@ -386,7 +386,8 @@ mod tests {
 
     #[test]
     fn the_place_is_the_first_line_that_is_not_std() {
-        let backtrace = "   0: std::backtrace::Backtrace::create\n             at /rustc/abc/library/std/src/backtrace.rs:331:13\n   \
+        let backtrace = "   0: std::backtrace::Backtrace::create\n             \
+            at /rustc/abc/library/std/src/backtrace.rs:331:13\n   \
             1: clock_gettime\n             at /rustc/abc/library/x.rs:1:2\n   2: yamux::connection\n             at \
             /home/u/.cargo/registry/src/index.crates.io-19/yamux-0.13.1/src/connection.rs:40:9\n";
         assert_eq!(place_in(backtrace).as_deref(), Some("yamux-0.13.1/src/connection.rs:40"));

@@ -67,7 +67,9 @@ mod tests {
     fn a_thread_knows_whether_a_select_shuffled() {
         let on_thread = |draws: usize| {
             let work = move || {
-                (0..draws).for_each(|_| drop(choose()));
+                for _ in 0..draws {
+                    let _ = choose();
+                }
                 was_drawn_on_this_thread()
             };
             std::thread::scope(|scope| scope.spawn(work).join().expect("it returns"))

@@ -124,8 +124,8 @@ const UNEXPLAINED: u64 = u64::MAX;
 /// Seeds whose divergences are explained.
 const EXPLAINED_SEEDS: u64 = 3;
 
-/// Runs each seed of `scenario` many times, each time with one thing changed that a deterministic program cannot see, and
-/// compares everything. See [the module](self) for what is changed and what is compared.
+/// Runs each seed of `scenario` many times, each time with one thing changed that a deterministic program cannot see,
+/// and compares everything. See [the module](self) for what is changed and what is compared.
 ///
 /// In a test, some of the runs are made in fresh processes, which execute the test anew as far as this call; elsewhere
 /// those are reported as skipped. Command lines use [`check`] and say how they are started.

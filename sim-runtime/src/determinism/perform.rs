@@ -136,8 +136,8 @@ fn run_other<S: Scenario>(scenario: &S, seed: u64) {
 /// Blocks that keep the free ones between them from growing together.
 type Held = Vec<Vec<u8>>;
 
-/// Fills the lists of free blocks of all usual sizes, in the order of addresses or in a shuffled one. Most blocks that a
-/// run is given then come from these lists.
+/// Fills the lists of free blocks of all usual sizes, in the order of addresses or in a shuffled one. Most blocks that
+/// a run is given then come from these lists.
 fn lay_out_heap(order: Option<u64>) -> Held {
     const STEP: usize = 16;
     const LARGEST: usize = 1_024;

@@ -28,7 +28,8 @@ pub enum Perturbation {
     HeapOrder,
     /// `std::time::Instant` starts elsewhere and moves on between readings.
     MonotonicClock,
-    /// `std::time::SystemTime` is 400 days ahead and moves on between readings; another time zone, in a process of its own.
+    /// `std::time::SystemTime` is 400 days ahead and moves on between readings; another time zone, in a process of its
+    /// own.
     WallClock,
     /// The environment has other variables, in a process of its own.
     Environment,

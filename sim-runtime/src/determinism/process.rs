@@ -4,11 +4,11 @@
 //!     ▲                                                       │ runs the timeline, compares, ends
 //!     └──────────────────── request.reply ◄───────────────────┘
 //!
-//! A test is executed by its name, which is that of the thread that libtest runs it on; a command by its arguments. A test
-//! that calls `check` several times answers in the call of the same number.
+//! A test is executed by its name, which is that of the thread that libtest runs it on; a command by its arguments. A
+//! test that calls `check` several times answers in the call of the same number.
 //!
-//! Invariants: a child runs one timeline and nothing else of what the test or command does after that; one that gives no
-//! answer is said to have given none.
+//! Invariants: a child runs one timeline and nothing else of what the test or command does after that; one that gives
+//! no answer is said to have given none.
 #![expect(
     clippy::disallowed_methods,
     reason = "processes, files and their environment are what this is about"
@@ -57,8 +57,8 @@ pub enum Fresh {
 }
 
 impl Fresh {
-    /// By the name of this thread, if it looks like a test's: the executable lies in a folder `deps`, as Cargo has it, and
-    /// the thread is not the main one, as it is in programs, documentation tests and with `--test-threads 1`.
+    /// By the name of this thread, if it looks like a test's: the executable lies in a folder `deps`, as Cargo has it,
+    /// and the thread is not the main one, as it is in programs, documentation tests and with `--test-threads 1`.
     pub fn of_this_thread() -> Self {
         let is_test =
             env::current_exe().is_ok_and(|exe| exe.parent().is_some_and(|dir| dir.ends_with("deps")));

@@ -2,8 +2,8 @@
 //!
 //!   executor, fields, streams, trace, events, doors ──► Tape ──► Recording { entries, tasks, report, .. }
 //!
-//! Invariants: an entry's fingerprint covers all that it says, and when and in which task it was said; what a run comes to
-//! in the end is on the tape too, so that comparing tapes compares all.
+//! Invariants: an entry's fingerprint covers all that it says, and when and in which task it was said; what a run comes
+//! to in the end is on the tape too, so that comparing tapes compares all.
 //! Not here: who runs what under which conditions (`perform.rs`).
 
 use std::backtrace::Backtrace;
@@ -278,7 +278,8 @@ impl Recording {
         self.entries.iter().take(at).filter(is_record).count() as u64
     }
 
-    /// Entry `at` with the ten before it. Fewer if there are none; without the entry itself if the recording ends there.
+    /// Entry `at` with the ten before it. Fewer if there are none; without the entry itself if the recording ends
+    /// there.
     pub(super) fn lines(&self, at: usize, describe: &dyn Fn(&Record) -> Option<String>) -> Vec<Line> {
         let end = (at + 1).min(self.entries.len());
         // The text of an event is told with its record.

@@ -165,6 +165,7 @@ fn assert_named_any_place(program: Program, kind: CauseKind) -> Divergence {
 }
 
 /// Virtual time, the simulation's own chance, ordered maps; a hash map that is only asked, never gone through.
+#[expect(clippy::disallowed_types, reason = "it is only asked")]
 async fn sound() {
     let known: std::collections::HashMap<u32, u32> = (0..50).map(|n| (n, n * n)).collect();
     for n in 0..20 {

@@ -1,5 +1,5 @@
-//! Programs that are wrong on purpose. The page "How async code becomes nondeterministic" shows each of them; a test holds
-//! it to what stands here.
+//! Programs that are wrong on purpose. The page "How async code becomes nondeterministic" shows each of them; a test
+//! holds it to what stands here.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -99,6 +99,8 @@ enum Command {
     Replay(ReplayArgs),
     /// Make a failing seed or timeline smaller for as long as the same check fails.
     Shrink(ShrinkArgs),
+    /// Run each seed many times, each time with one thing changed that a deterministic program cannot see, and compare.
+    CheckDeterminism(CheckDeterminismArgs),
     /// Say for each planted defect how many seeds and how much CPU time it takes to catch it.
     Mutants(MutantsArgs),
     /// Put the JSON files of all shards of a campaign together.
@@ -416,6 +418,26 @@ pub struct ReplayArgs {
     pub json: Option<PathBuf>,
 }
 
+/// `check-determinism`
+#[derive(Args, Clone, Debug)]
+pub struct CheckDeterminismArgs {
+    /// How many seeds from 1 on, or a half-open range A..B.
+    #[arg(long, default_value = "20")]
+    pub seeds: Seeds,
+    /// What shapes the runs.
+    #[command(flatten)]
+    pub shape: Shape,
+    /// Worker threads [default: all cores].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Write what differs as JSON.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Print nothing but what differs.
+    #[arg(long)]
+    pub quiet: bool,
+}
+
 /// `check-history`
 #[derive(Args, Clone, Debug)]
 pub struct CheckHistoryArgs {
@@ -501,6 +523,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let ended = match &cli.command {
         Command::Campaign(args) => command::campaign::run(args, &mut out),
         Command::Replay(args) => command::replay::run(args, &mut out),
+        Command::CheckDeterminism(args) => command::check_determinism::run(args, &mut out),
         Command::Mutants(args) => command::mutants::run(args, &mut out),
         Command::Merge(args) => command::merge::run(args, &mut out),
         Command::Shrink(args) => command::shrink::run(args, &mut out),
@@ -521,7 +544,8 @@ fn one_line(message: &str) -> String {
         line
     } else {
         format!(
-            "error: a command is needed: campaign, replay, shrink, mutants, merge or check-history ({line})"
+            "error: a command is needed: campaign, replay, shrink, check-determinism, mutants, merge or \
+             check-history ({line})"
         )
     }
 }
@@ -552,6 +576,18 @@ pub fn write_json(file: Option<(PathBuf, File)>, value: &serde_json::Value) -> R
     match writeln!(file, "{value:#}") {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Unusable::Write(path, error)),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+impl CheckDeterminismArgs {
+    /// What `check-determinism` with these arguments means.
+    pub(crate) fn of_line(line: &str) -> Self {
+        let args = ["bin", "check-determinism"].into_iter().chain(line.split_whitespace());
+        match Cli::try_parse_from(args) {
+            Ok(Cli { command: Command::CheckDeterminism(args) }) => args,
+            other => panic!("{line}: {other:?}"),
+        }
     }
 }
 

@@ -51,6 +51,8 @@ fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
         &["check-history", "Cargo.toml", "--model", "tree"],
         &["replay"],
         &["replay", "-1"],
+        &["check-determinism", "--seeds", "0"],
+        &["check-determinism", "--json", "/no/such/folder/file.json"],
         &["replay", "1", "--json", "/no/such/folder/file.json"],
         &["no_such_command"],
         &[],
@@ -61,6 +63,26 @@ fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
         assert_eq!(error.trim_end().lines().count(), 1, "{args:?}: {error}");
         assert!(error.starts_with("error: "), "{args:?}: {error}");
         assert!(output.stdout.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn raft_is_deterministic_whatever_is_changed_around_it() {
+    for profile in ["swarm", "reference"] {
+        let output = bin(&[
+            "check-determinism",
+            "--seeds",
+            "3",
+            "--profile",
+            profile,
+            "--quiet",
+            "--json",
+            "/dev/stdout",
+        ]);
+        assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+        let value = json(&output);
+        assert_eq!((&value["seeds"], &value["divergences"]), (&3.into(), &serde_json::json!([])));
+        assert_eq!(value["perturbations"].as_array().map(Vec::len), Some(12), "{value}");
     }
 }
 

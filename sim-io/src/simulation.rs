@@ -12,7 +12,6 @@
 //! Not here: many seeds (`sim_runtime::campaign`), protocols.
 
 use std::cell::{Cell, RefCell};
-use std::fmt::Debug;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use sim_runtime::invariant::{Cursor, Invariant, View};
 use sim_runtime::scenario::{Scenario, Timeline, Watch};
 use sim_runtime::sync::Notify;
+pub use sim_runtime::testing::Outcome;
 use sim_runtime::trace::{NodeDown, NodePaused, NodeUp, Record};
 use sim_runtime::verdict::{Category, Findings, RunReport};
 use sim_runtime::{Handle, NodeId, Options, World};
@@ -58,25 +58,6 @@ pub struct SimulationConfig {
     pub faults: PlanConfig,
     /// How long the workloads have after the faults are over.
     pub grace_ms: u64,
-}
-
-/// What the main future of a process or workload may return. An error is a finding: a program that expects to
-/// fail says so by returning `()`.
-pub trait Outcome {
-    /// What went wrong.
-    fn error(self) -> Option<String>;
-}
-
-impl Outcome for () {
-    fn error(self) -> Option<String> {
-        None
-    }
-}
-
-impl<E: Debug> Outcome for Result<(), E> {
-    fn error(self) -> Option<String> {
-        self.err().map(|error| format!("{error:?}"))
-    }
 }
 
 impl Simulation {
@@ -177,9 +158,10 @@ where
     Arc::new(move |id| {
         let main = factory(id);
         let report = move |outcome: F::Output| {
-            if let Some(error) = outcome.error() {
-                let evidence = format!("{id} returned {error}");
-                Handle::current().fail(Category::Crash, property, "error returned", evidence);
+            let (world, error) = (Handle::current(), outcome.error());
+            world.note_output("returned", || format!("{id}: {error:?}"));
+            if let Some(error) = error {
+                world.fail(Category::Crash, property, "error returned", format!("{id} returned {error}"));
             }
         };
         main.map(report).boxed_local()

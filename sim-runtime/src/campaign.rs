@@ -5,7 +5,8 @@
 //!                  └────────► watchdog: no step for too long ── hung ──┘
 //!
 //! Invariants: a run shares nothing with another but the thread; the summary of a set of seeds is the same
-//! for any number of threads and any order; a run that panics, hangs or is cut short is counted, never lost.
+//! for any number of threads and any order; a run that panics, hangs or is cut short is counted, never lost; a worker
+//! on which the system was asked for random bytes is retired.
 //! Not here: printing (the command line's), what a run is (`scenario.rs`).
 
 use std::cell::RefCell;
@@ -53,8 +54,8 @@ pub struct Settings {
     pub hung_after: Duration,
     /// Set from outside to stop after the runs that are under way.
     pub stop: Arc<AtomicBool>,
-    /// Set when a run has failed, by the worker that ran it, before that takes another seed: a supply of seeds that looks
-    /// here ends with the failure.
+    /// Set when a run has failed, by the worker that ran it, before that takes another seed: a supply of seeds that
+    /// looks here ends with the failure.
     pub failed: Arc<AtomicBool>,
     /// Names of counters of which the summary keeps every run's value.
     pub distributions: Vec<&'static str>,
@@ -282,6 +283,10 @@ impl Queue {
                 };
                 if tell.send(said).is_err() {
                     return;
+                }
+                if sim_guard::entropy_touched() {
+                    // std may have made keys for its hash maps, which the next run would inherit.
+                    return queue.start(&scenario, place, tell);
                 }
             }
             // The campaign may be over already.

@@ -9,7 +9,7 @@
 //! identity across awaits, which tasks have already).
 //! Not here: who reads them (`invariant.rs`).
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 
 use tracing_core::field::{Field, Visit};
 use tracing_core::span::{Attributes, Id, Record as SpanRecord};
@@ -31,6 +31,17 @@ pub enum Value {
     Bool(bool),
     /// A string, or anything else as it prints.
     Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::U64(value) => write!(f, "{value}"),
+            Self::I64(value) => write!(f, "{value}"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Text(text) => write!(f, "{text:?}"),
+        }
+    }
 }
 
 impl Value {
@@ -147,6 +158,12 @@ impl Event {
         }
     }
 
+    /// In one line, for a person.
+    pub(crate) fn text_line(&self) -> String {
+        let fields: Vec<String> = self.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        format!("{:?} {}", self.name, fields.join(" "))
+    }
+
     fn digest(&self) -> u64 {
         let start = hash_bytes(hash_bytes(0, self.target.as_bytes()), self.name.as_bytes());
         self.fields.iter().fold(start, |seed, (name, value)| value.digest(hash_bytes(seed, name.as_bytes())))
@@ -253,12 +270,16 @@ impl Subscriber for Capture {
             fields: collect.fields,
         };
         let digest = event.digest();
+        let text = handle.core.tape.as_ref().map(|_| event.text_line());
         let ordinal = {
             let mut events = handle.core.events.borrow_mut();
             events.events.push(event);
             events.len() - 1
         };
         handle.emit(EventCaptured { ordinal, digest });
+        if let (Some(tape), Some(text)) = (&handle.core.tape, text) {
+            tape.event(text);
+        }
     }
 }
 

@@ -94,6 +94,7 @@ impl World {
         let handle = self.handle.clone();
         let core = handle.core.clone();
         let _entered = context::enter(&core);
+        sim_guard::link();
         let _subscribed = crate::event::subscribe();
         let done = Rc::new(Cell::new(None));
         let main = {
@@ -155,6 +156,9 @@ impl World {
         };
         if let Some((deadline_ns, fire)) = next {
             core.now_ns.set(deadline_ns);
+            if let Some(tape) = &core.tape {
+                tape.fired(deadline_ns, &fire);
+            }
             self.handle.fire(fire);
         } else if is_ready {
             let runnable = core.ready.borrow_mut().pop().expect("there is one");
@@ -225,6 +229,9 @@ impl World {
         if core.trace.borrow().has_fresh() {
             self.observe();
         }
+        if core.ambient.has_alarm() {
+            self.handle.end_as_forbidden();
+        }
         self.ask_invariants(|invariant, view, findings| invariant.finish(view, findings));
         let mut coverage = Coverage::default();
         core.counters.borrow().iter().for_each(|(name, count)| coverage.add(name, *count));
@@ -240,6 +247,7 @@ impl World {
             virtual_ns: core.now_ns.get(),
             coverage,
             findings: core.findings.borrow().clone(),
+            doors: core.ambient.uses(),
         }
     }
 }
@@ -281,22 +289,31 @@ fn poll_task(handle: &Handle, runnable: Runnable<Meta>) {
     let doom = note_poll(core, id);
     if doom == Doom::Aborted {
         let owner = meta.owner;
-        handle.acting_for(owner, || drop(runnable));
+        handle.acting_for(owner, || sim_guard::watched(&**core, || drop(runnable)));
         return;
     }
     core.current.set(Current { owner: meta.owner, task: id + 1, identity: meta.identity });
-    core.draws.note(meta.identity);
+    core.draws.note_choice(meta.identity);
+    if let Some(tape) = &core.tape {
+        tape.polled(id);
+    }
     if doom == Doom::Livelock {
         let what = describe(core, id);
         handle.fail(Category::Livelock, "a task is polled endlessly while time stands still", "poll", what);
         core.ended.set(true);
     }
     core.waiting.set("something outside the simulation");
-    runnable.run();
+    sim_guard::watched(&**core, || runnable.run());
+    if core.ambient.has_alarm() {
+        handle.end_as_forbidden();
+    }
     if let Some(Some(entry)) = core.tasks.borrow().get(id as usize) {
         entry.waiting.set(core.waiting.get());
     }
     core.current.set(Current::HOST);
+    if let Some(tape) = &core.tape {
+        tape.idle();
+    }
 }
 
 /// What a task that is about to be polled is in for.
@@ -449,6 +466,9 @@ impl Handle {
 
     pub(crate) fn register_task(&self, id: u32, mut entry: TaskEntry) {
         entry.born = self.core.born.replace(self.core.born.get() + 1);
+        if let Some(tape) = &self.core.tape {
+            tape.spawned(id, &entry);
+        }
         self.core.tasks.borrow_mut()[id as usize] = Some(entry);
     }
 
@@ -503,7 +523,7 @@ impl Handle {
             }
             for runnable in reaped {
                 let owner = runnable.metadata().owner;
-                self.acting_for(owner, || drop(runnable));
+                self.acting_for(owner, || sim_guard::watched(&*self.core, || drop(runnable)));
             }
         }
     }

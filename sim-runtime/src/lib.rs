@@ -13,6 +13,7 @@
 //! | [`node`] | nodes, incarnations, what outlives what |
 //! | `lifecycle` | boot, kill, power off, restart, pause, as calls |
 //! | [`device`] | what sockets and disks are to the runtime |
+//! | [`ambient`] | what code gets that asks the process for the time, random bytes and the like |
 //! | [`world`] | the owner of one run, and the handle that everyone else holds |
 //! | [`sync`] | channels, oneshot, notify, watch, mutex, race |
 //! | [`trace`] | fixed-size records and the behaviour digest |
@@ -23,6 +24,8 @@
 //! | [`scenario`] | timelines as data, and what can run one |
 //! | [`campaign`] | one scenario under many seeds |
 //! | [`shrink`] | a failing timeline made smaller |
+//! | [`determinism`] | whether runs of one timeline are one, and what is to blame if not |
+//! | [`testing`] | many seeds of a program as one test: [`macro@test`] |
 //!
 //! Programs use the free functions ([`spawn`], [`task()`], [`time::sleep`], [`rng()`], [`trace::emit`]), which find
 //! the running world through one thread-local slot; devices and harnesses hold a [`Handle`].
@@ -36,6 +39,7 @@ pub mod executor;
 pub mod node;
 mod lifecycle;
 pub mod device;
+pub mod ambient;
 pub mod world;
 mod context;
 pub mod sync;
@@ -47,6 +51,31 @@ pub mod verdict;
 pub mod scenario;
 pub mod campaign;
 pub mod shrink;
+pub mod determinism;
+pub mod testing;
+
+pub use determinism::check_determinism;
+/// A test of a program under many seeds.
+///
+/// On an `async fn`, its future is the main task of a world on the host; it fails by a panic or an `Err`. On a `fn`
+/// that returns a [`scenario::Scenario`], that is what runs. `seeds = N` says how many (100), `check_determinism` has
+/// the first 3 of them checked by [`check_determinism`](crate::check_determinism()), `check_determinism = N` the first
+/// N.
+///
+/// On a failure the message names the seed and the command that runs it again; `SIM_SEED` and `SIM_SEEDS` set seed and
+/// count.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// #[sim_runtime::test(seeds = 20, check_determinism)]
+/// async fn a_sleep_takes_as_long_as_it_says() {
+///     let begun = sim_runtime::time::Instant::now();
+///     sim_runtime::time::sleep(Duration::from_millis(5)).await;
+///     assert_eq!(begun.elapsed(), Duration::from_millis(5));
+/// }
+/// ```
+pub use sim_macros::test;
 
 pub use node::{NodeId, Owner};
 pub use rng::{rng, rng_named};

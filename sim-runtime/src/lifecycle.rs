@@ -34,6 +34,9 @@ impl Handle {
             let key = mix(u64::from(id.0), u64::from(node.incarnation));
             let seed = mix(mix(self.core.seed, hash_name("program")), key);
             node.stream = Stream::new(seed, self.core.draws.clone());
+            if let Some(tape) = &self.core.tape {
+                tape.name_stream(seed, format!("the program's on {id}, incarnation {}", node.incarnation));
+            }
             (owner, node.boot.clone().expect("every node but the host has a boot function"))
         };
         self.emit_for(owner, NodeUp);
@@ -41,7 +44,7 @@ impl Handle {
             device.node_up(self, id);
         }
         // The boot function itself runs as code of the node.
-        let main = self.acting_for(owner, || boot());
+        let main = self.acting_for(owner, || sim_guard::watched(&*self.core, || boot()));
         let handle = self.clone();
         let main = async move {
             main.await;

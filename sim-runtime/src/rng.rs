@@ -22,6 +22,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use crate::context;
+use crate::determinism::Tape;
 use crate::world::Handle;
 
 /// Mixes two words into one. The mixer behind every field, identity and digest.
@@ -230,18 +231,52 @@ pub enum Set {
     Reseed(u64),
 }
 
-/// The digest of draws: every field read, every draw of a stream, every choice of the scheduler.
+/// The digest of draws: every field read, every draw of a stream, every choice of the scheduler. Each goes to the tape
+/// too, if there is one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Draws(Rc<Cell<u64>>);
+pub(crate) struct Draws(Rc<DrawLog>);
+
+#[derive(Debug, Default)]
+struct DrawLog {
+    digest: Cell<u64>,
+    tape: Option<Rc<Tape>>,
+}
 
 impl Draws {
+    pub(crate) fn onto(tape: Option<Rc<Tape>>) -> Self {
+        Self(Rc::new(DrawLog { digest: Cell::default(), tape }))
+    }
+
     #[inline]
-    pub(crate) fn note(&self, value: u64) {
-        self.0.set((self.0.get().rotate_left(5) ^ value).wrapping_mul(0x9FB2_1C65_1E98_DF25));
+    fn note(&self, value: u64) {
+        let digest = &self.0.digest;
+        digest.set((digest.get().rotate_left(5) ^ value).wrapping_mul(0x9FB2_1C65_1E98_DF25));
+    }
+
+    /// The scheduler chose the task of that identity.
+    #[inline]
+    pub(crate) fn note_choice(&self, identity: u64) {
+        self.note(identity);
+    }
+
+    #[inline]
+    fn note_field(&self, row: Row, bucket: u64, bits: u64) {
+        self.note(bits);
+        if let Some(tape) = &self.0.tape {
+            tape.field(row.field.name, row.key, bucket, bits);
+        }
+    }
+
+    #[inline]
+    fn note_draw(&self, stream: u64, value: u64) {
+        self.note(value);
+        if let Some(tape) = &self.0.tape {
+            tape.draw(stream, value);
+        }
     }
 
     pub(crate) fn digest(&self) -> u64 {
-        mix(self.0.get(), 0)
+        mix(self.0.digest.get(), 0)
     }
 }
 
@@ -288,7 +323,7 @@ impl Fields {
         if !self.overrides.is_empty() {
             sample = self.overridden(sample, row, bucket, at_ns);
         }
-        self.draws.note(sample.bits);
+        self.draws.note_field(row, bucket, sample.bits);
         sample
     }
 
@@ -312,12 +347,13 @@ impl Fields {
 #[derive(Clone, Debug)]
 pub struct Stream {
     generator: Xoshiro256PlusPlus,
-    draws: Option<Draws>,
+    /// Where draws are noted, and as those of which stream.
+    draws: Option<(Draws, u64)>,
 }
 
 impl Stream {
     pub(crate) fn new(seed: u64, draws: Draws) -> Self {
-        Self { generator: Xoshiro256PlusPlus::seed_from_u64(seed), draws: Some(draws) }
+        Self { generator: Xoshiro256PlusPlus::seed_from_u64(seed), draws: Some((draws, seed)) }
     }
 
     /// A stream outside any run, for deriving a configuration or a plan from a seed. Streams of different
@@ -376,8 +412,8 @@ impl TryRng for Stream {
 
     fn try_next_u64(&mut self) -> Result<u64, Infallible> {
         let value = self.generator.next_u64();
-        if let Some(draws) = &self.draws {
-            draws.note(value);
+        if let Some((draws, stream)) = &self.draws {
+            draws.note_draw(*stream, value);
         }
         Ok(value)
     }

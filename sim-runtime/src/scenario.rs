@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::rng::Override;
+use crate::trace::Record;
 use crate::verdict::{Failure, RunReport};
 
 /// Everything that a run is a function of.
@@ -74,6 +75,12 @@ pub trait Scenario: Sync {
     /// not be exact.
     fn concrete(&self, timeline: &Timeline<Self::Config, Self::Plan>) -> Timeline<Self::Config, Self::Plan> {
         timeline.clone()
+    }
+
+    /// A record of the program's own in words, for reports.
+    fn describe(&self, record: &Record) -> Option<String> {
+        let _ = record;
+        None
     }
 
     /// The timeline of a bare seed.

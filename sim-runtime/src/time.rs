@@ -44,6 +44,11 @@ impl NodeClock {
         (self.booted_ns, self.global_base_ns, self.local_base_ns) = (now_ns, now_ns, 0);
     }
 
+    /// Wall time at global `now_ns`, in nanoseconds since the Unix epoch.
+    pub(crate) fn wall_ns(&self, now_ns: u64) -> u64 {
+        START_NS.saturating_add(now_ns).saturating_add_signed(self.wall_offset_ns)
+    }
+
     fn set_drift(&mut self, now_ns: u64, drift_ppm: i32) {
         self.local_base_ns = self.local_ns(now_ns);
         (self.global_base_ns, self.drift_ppm) = (now_ns, drift_ppm);
@@ -51,7 +56,7 @@ impl NodeClock {
 
     /// Local nanoseconds since boot at global `now_ns`.
     #[inline]
-    fn local_ns(&self, now_ns: u64) -> u64 {
+    pub(crate) fn local_ns(&self, now_ns: u64) -> u64 {
         let passed = now_ns - self.global_base_ns;
         if self.drift_ppm == 0 {
             return self.local_base_ns.saturating_add(passed);
@@ -140,13 +145,11 @@ const START_NS: u64 = 1_577_836_800_000_000_000;
 #[track_caller]
 pub fn wall_now() -> Duration {
     let handle = context::current();
-    let node = handle.owner().node;
-    let clock = handle.core.nodes.borrow()[node.index()].clock;
+    let clock = handle.core.nodes.borrow()[handle.owner().node.index()].clock;
     if clock.stepped_ns != 0 {
         handle.count(STEPPED, 1);
     }
-    let global_ns = START_NS.saturating_add(handle.now_ns());
-    Duration::from_nanos(global_ns.saturating_add_signed(clock.wall_offset_ns))
+    Duration::from_nanos(clock.wall_ns(handle.now_ns()))
 }
 
 /// How many waits began on a clock that drifted.

@@ -56,8 +56,29 @@ impl Record {
         Owner { node: self.node, incarnation: self.incarnation }
     }
 
+    /// In words, if it is one of the runtime's own.
+    pub(crate) fn describe(&self) -> Option<String> {
+        if self.get::<NodeUp>().is_some() {
+            return Some("the node boots".to_owned());
+        }
+        if let Some(NodeDown { how, fault }) = self.get() {
+            return Some(format!("the node goes down: {how:?}, fault {fault}"));
+        }
+        if let Some(NodePaused { paused }) = self.get() {
+            return Some(if paused { "the node is paused" } else { "the node goes on" }.to_owned());
+        }
+        if let Some(TaskPanicked { digest }) = self.get() {
+            return Some(format!("a task panics ({digest:016x})"));
+        }
+        if self.get::<ForeignWake>().is_some() {
+            return Some("a wake from a thread outside the simulation".to_owned());
+        }
+        let EventCaptured { ordinal, digest } = self.get()?;
+        Some(format!("tracing event {ordinal} ({digest:016x})"))
+    }
+
     #[inline]
-    fn digest(&self, seed: u64) -> u64 {
+    pub(crate) fn digest(&self, seed: u64) -> u64 {
         const K: [u64; 4] =
             [0xA076_1D64_78BD_642F, 0xE703_7ED1_A0B4_28DB, 0x8EBC_6AF0_9C88_C6E3, 0x5899_65CC_7537_4CC3];
         // As they lie in memory, so that each of the two is one load.

@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ambient::DoorUse;
 use crate::device::Coverage;
 use crate::rng::{hash_bytes, mix};
 
@@ -82,7 +83,7 @@ impl fmt::Display for Category {
 }
 
 /// One thing that was found wrong.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Failure {
     /// What kind of thing.
     pub category: Category,
@@ -189,6 +190,8 @@ pub struct RunReport {
     pub coverage: Coverage,
     /// What was found.
     pub findings: Findings,
+    /// What the process was asked for meanwhile, under a policy that lists it.
+    pub doors: Vec<DoorUse>,
 }
 
 impl RunReport {

@@ -20,7 +20,9 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use slab::Slab;
 
+use crate::ambient::{Ambient, Policy};
 use crate::context;
+use crate::determinism::{Tape, arranged};
 use crate::device::{AnyDevice, DEVICES, Device, DeviceId};
 use crate::event::Events;
 use crate::executor::Inbox;
@@ -52,6 +54,8 @@ pub struct Options {
     pub limit_ns: u64,
     /// One task polled this often without time moving is a livelock.
     pub polls_at_instant: u32,
+    /// What code gets that asks the process for the time, random bytes and the like.
+    pub ambient: Policy,
     /// So are this many steps of any tasks and timers without time moving.
     pub steps_at_instant: u32,
 }
@@ -67,6 +71,7 @@ impl Default for Options {
             panic_ends_run: true,
             limit_ns: u64::MAX,
             polls_at_instant: 10_000_000,
+            ambient: Policy::default(),
             steps_at_instant: 50_000_000,
         }
     }
@@ -106,6 +111,9 @@ pub(crate) struct Core {
     pub(crate) observing: Cell<bool>,
     pub(crate) waiting: Cell<&'static str>,
     pub(crate) draws: Draws,
+    /// Where everything is noted, when this run is compared with another.
+    pub(crate) tape: Option<Rc<Tape>>,
+    pub(crate) ambient: Ambient,
     fields: Fields,
     pub(crate) trace: RefCell<Trace>,
     pub(crate) events: RefCell<Events>,
@@ -268,7 +276,11 @@ impl Handle {
 
     /// A stream of its own for (`name`, `key`), from its beginning.
     pub fn stream(&self, name: &str, key: u64) -> Stream {
-        Stream::new(mix(mix(self.core.seed, hash_name(name)), key), self.core.draws.clone())
+        let seed = mix(mix(self.core.seed, hash_name(name)), key);
+        if let Some(tape) = &self.core.tape {
+            tape.name_stream(seed, format!("{name:?} at {key}"));
+        }
+        Stream::new(seed, self.core.draws.clone())
     }
 
     pub(crate) fn node_stream<R>(&self, draw: impl FnOnce(&mut Stream) -> R) -> R {
@@ -362,11 +374,22 @@ impl Handle {
         let Owner { node, incarnation } = owner;
         let record = Record { time_ns: self.now_ns(), node, kind: P::KIND, task, incarnation, aux, words };
         self.core.trace.borrow_mut().push(record);
+        if let Some(tape) = &self.core.tape {
+            tape.record(record);
+        }
     }
 
     /// Counts something for the coverage table. Not for every message: devices keep their own counters.
     pub fn count(&self, name: &'static str, n: u64) {
         *self.core.counters.borrow_mut().entry(name).or_default() += n;
+    }
+
+    /// Says what a run came to beside records and verdict: a history, a returned value. Asked for the text only when
+    /// the run is compared with another.
+    pub fn note_output(&self, what: &'static str, text: impl FnOnce() -> String) {
+        if let Some(tape) = &self.core.tape {
+            tape.end(what, text());
+        }
     }
 
     /// Puts a failure on record, as the harness's own judgement.
@@ -429,7 +452,12 @@ pub struct World {
 impl World {
     /// A world in which nothing has happened. Everything in it follows from `seed` and `options`.
     pub fn new(seed: u64, options: Options) -> Self {
-        let draws = Draws::default();
+        let (tape, salts) = arranged();
+        let draws = Draws::onto(tape.clone());
+        if let Some(tape) = &tape {
+            tape.name_stream(seed, "the host's".to_owned());
+        }
+        let ambient = Ambient::new(options.ambient, salts);
         let host = {
             let mut host = Node::new("host".to_owned(), None, Stream::new(seed, draws.clone()));
             (host.incarnation, host.up) = (1, true);
@@ -451,6 +479,8 @@ impl World {
             waiting: Cell::new(""),
             fields: Fields::new(seed, options.overrides.clone(), draws.clone()),
             draws,
+            tape,
+            ambient,
             trace: RefCell::new(Trace::new(options.keep_trace)),
             events: RefCell::default(),
             windows: RefCell::default(),

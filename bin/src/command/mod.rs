@@ -1,6 +1,7 @@
 //! What the command line can do.
 
 pub mod campaign;
+pub mod check_determinism;
 pub mod check_history;
 pub mod corpus;
 pub mod merge;

@@ -34,6 +34,7 @@ use sim_io::net::Net;
 use sim_runtime::scenario::{Scenario, Timeline, Watch};
 use sim_runtime::sync::{Notify, watch};
 use sim_runtime::time::{Instant, sleep, timeout};
+use sim_runtime::trace::Record;
 use sim_runtime::verdict::{Failure, RunReport};
 use sim_runtime::{Handle, NodeId, Options, World};
 
@@ -116,6 +117,10 @@ impl Scenario for Raft {
         simpler::moves(timeline, failure)
     }
 
+    fn describe(&self, record: &Record) -> Option<String> {
+        story::describe(record)
+    }
+
     fn concrete(&self, timeline: &RaftTimeline) -> RaftTimeline {
         let plan = play(timeline, Watch::default()).2;
         Timeline { plan: plan.unwrap_or_else(|| timeline.plan.clone()), ..timeline.clone() }
@@ -149,7 +154,7 @@ fn play(timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>, Optio
     damage::apply(&handle, &config);
 
     let mut judging = JudgeConfig::new(servers.clone(), "/raft");
-    judging.clients = Some(recorder);
+    judging.clients = Some(recorder.clone());
     judging.halts_allowed = !config.bad_disks.is_empty();
     let rots = config.bad_disks.values().any(|disk| disk.bit_rot_per_million > 0);
     judging.sweeps = if rots { Sweeps::NONE } else { Sweeps::ALL };
@@ -167,6 +172,7 @@ fn play(timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>, Optio
     let begun = Rc::new(RefCell::new(None));
     let tell = begun.clone();
     world.run(async move { director.run(plan, &tell).await });
+    handle.note_output("client history", || format!("{:?}", recorder.history()));
     let report = world.report();
     (report, story.map(Story::into_lines).unwrap_or_default(), begun.take())
 }

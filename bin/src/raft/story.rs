@@ -30,7 +30,8 @@ impl Invariant for Story {
     fn observe(&mut self, view: &View<'_>, _found: &mut Findings) {
         let mut lines = self.0.borrow_mut();
         for (ordinal, record) in (view.first_fresh()..).zip(view.fresh()) {
-            let what = describe(record);
+            let what = describe(record)
+                .unwrap_or_else(|| format!("record of kind {}: {:x?}", record.kind.0, record.words));
             let ms = record.time_ns / 1_000_000;
             let us = record.time_ns / 1_000 % 1_000;
             lines.push(format!("{ordinal:>7} {ms:>6}.{us:03} ms  {:<4} {what}", record.node.to_string()));
@@ -38,13 +39,12 @@ impl Invariant for Story {
     }
 }
 
-/// What a record says, in words.
-fn describe(record: &Record) -> String {
+/// What a record says, in words, if it is one that is known here.
+pub(super) fn describe(record: &Record) -> Option<String> {
     told_by_runtime(record)
         .or_else(|| told_by_devices(record))
         .or_else(|| told_by_raft(record))
         .or_else(|| told_by_harness(record))
-        .unwrap_or_else(|| format!("record of kind {}: {:x?}", record.kind.0, record.words))
 }
 
 fn told_by_runtime(record: &Record) -> Option<String> {

@@ -1,0 +1,180 @@
+//! Messages: what each says, what its sending follows from, and what it meets where it arrives.
+
+use raft_async::wire::{self, Answer, AppendOutcome, AppendReply, AppendRequest, ClientReply, ClientRequest};
+use raft_async::wire::{Message, VoteReply, VoteRequest};
+use sim_io::story::{Seen, Told, Weight};
+
+use super::shadow::{Granted, Matched, Request, Server};
+use super::teller::Teller;
+use super::words;
+
+impl Teller {
+    /// What the messages of a record say.
+    pub(super) fn passes(&mut self, seen: &Seen<'_>) -> Told {
+        let mut all = Told::new(Weight::Cause, "");
+        for frame in &seen.messages {
+            let told = match wire::decode(frame) {
+                Ok(message) if seen.arrives => self.arrives(seen, &message),
+                Ok(message) => self.leaves(seen, &message),
+                Err(wire::Malformed) => Told::new(Weight::Cause, "a malformed frame"),
+            };
+            let joint = if all.text.is_empty() { "" } else { "; " };
+            all.text += &format!("{joint}{}", told.text);
+            all.note = [all.note, told.note].into_iter().filter(|note| !note.is_empty()).collect::<Vec<_>>().join("; ");
+            all.causes.extend(told.causes);
+            all.label = told.label;
+        }
+        all
+    }
+
+    fn leaves(&mut self, seen: &Seen<'_>, message: &Message<'_>) -> Told {
+        let node = u64::from(seen.record.node.0);
+        let told = Told::new(Weight::Cause, words::message(message)).counted(words::label(message));
+        match message {
+            Message::VoteRequest(_) => told.after(self.server(node).candidate),
+            Message::VoteReply(reply) => self.votes(told, seen, *reply),
+            Message::Append(append) => {
+                let prev = append.prev.index.0;
+                let server = self.server(node);
+                let sends = (prev + 1..).take(append.entries.len());
+                let appended = sends.filter_map(|index| server.held(index)?.appended).max();
+                told.after(server.leader.into_iter().chain(appended))
+            }
+            Message::AppendReply(answer) => {
+                let server = self.server(node);
+                answers(told, server, answer)
+            }
+            Message::ClientRequest(ask) => {
+                let invoked = self.invoked.get(&(ask.session.0, ask.sequence.0)).copied();
+                told.after(invoked)
+            }
+            Message::ClientReply(reply) => self.replies(told, node, reply),
+        }
+    }
+
+    fn votes(&mut self, mut told: Told, seen: &Seen<'_>, reply: VoteReply) -> Told {
+        let (node, to) = (u64::from(seen.record.node.0), u64::from(seen.peer.0));
+        let server = self.server(node);
+        let (index, term) = server.last();
+        let request = server.asked.get(&(to, reply.term.0)).copied();
+        told.causes.extend(request.into_iter().chain(server.hard_written));
+        if reply.term.0 >= server.term {
+            server.term = reply.term.0;
+        }
+        if !reply.granted {
+            told.text += &format!(" (n{node}'s log ends {})", words::entry(index, term));
+            return told;
+        }
+        server.vote = to;
+        told.text += &format!(" (n{node}'s log ends {})", words::entry(index, term));
+        let life = seen.record.incarnation;
+        let granted = server.granted.entry(reply.term.0).or_default();
+        let others: Vec<Granted> = granted.iter().filter(|other| other.candidate != to).copied().collect();
+        granted.push(Granted { candidate: to, sent: seen.ordinal, life });
+        // What it told somebody else in the same term, and what came in between.
+        for other in &others {
+            told.causes.push(other.sent);
+            told.causes.extend(server.recovered.filter(|_| other.life != life));
+        }
+        told
+    }
+
+    fn replies(&mut self, told: Told, node: u64, reply: &ClientReply) -> Told {
+        let call = (reply.session.0, reply.sequence.0);
+        if matches!(reply.answer, Answer::NotLeader { .. }) {
+            return told;
+        }
+        let decided = self.decided.get(&(node, call)).copied();
+        let is_write = self.facts.asked_mut(call).is_none_or(|asked| asked.write);
+        let server = self.server(node);
+        let request = server.requests.get_mut(&call).map(|request| {
+            request.answered = true;
+            request.received
+        });
+        let decided = if is_write { decided } else { server.served };
+        told.after(decided.into_iter().chain(request))
+    }
+
+    fn arrives(&mut self, seen: &Seen<'_>, message: &Message<'_>) -> Told {
+        let (node, from, at) = (u64::from(seen.record.node.0), u64::from(seen.peer.0), seen.ordinal);
+        let mut told = Told::new(Weight::Cause, words::message(message));
+        match message {
+            Message::VoteRequest(VoteRequest { term, .. }) => {
+                self.server(node).asked.insert((from, term.0), at);
+            }
+            Message::VoteReply(VoteReply { term, granted: true, .. }) => {
+                self.server(node).vote_received.insert(from, (term.0, at));
+            }
+            Message::VoteReply(_) => {}
+            Message::Append(append) => {
+                let server = self.server(node);
+                server.append = Some(at);
+                told.note = meets(node, server, append);
+            }
+            Message::AppendReply(AppendReply { term, outcome, .. }) => {
+                let server = self.server(node);
+                server.requests.values_mut().for_each(|request| request.heard.push(from));
+                if let AppendOutcome::Matched(index) = outcome
+                    && server.leads
+                    && server.term == term.0
+                {
+                    server.matched.entry(from).or_default().push(Matched { index: index.0, received: at });
+                }
+            }
+            Message::ClientRequest(ClientRequest { session, sequence, op, .. }) => {
+                let request =
+                    Request { received: at, is_read: op.is_read(), heard: Vec::new(), answered: false };
+                self.server(node).requests.insert((session.0, sequence.0), request);
+            }
+            Message::ClientReply(reply) => {
+                if let Answer::Done(outcome) = &reply.answer {
+                    let call = (reply.session.0, reply.sequence.0);
+                    self.answer_received.entry(call).or_insert(at);
+                    self.facts.outcomes.entry(call).or_insert_with(|| words::reply(outcome));
+                }
+            }
+        }
+        told
+    }
+}
+
+/// An answer to AppendEntries: what it vouches for, and what of that the disk holds.
+fn answers(mut told: Told, server: &Server, answer: &AppendReply) -> Told {
+    told.causes.extend(server.append);
+    if let AppendOutcome::Matched(index) = answer.outcome {
+        let held = server.held(index.0);
+        told.causes.extend(held.and_then(|held| held.appended));
+        told.causes.extend(held.and_then(|held| held.synced));
+        let on_disk = server.on_disk();
+        if on_disk < index.0 {
+            told.text += &format!(" (on its disk: up to {on_disk})");
+        }
+    }
+    told
+}
+
+/// What an AppendEntries meets: another entry, or none, where the leader supposes the previous one.
+fn meets(node: u64, server: &Server, append: &AppendRequest<'_>) -> String {
+    let (index, term) = (append.prev.index.0, append.prev.term.0);
+    let (last, last_term) = server.last();
+    match server.held(index) {
+        Some(held) if held.term != term => format!("n{node} has {} there", words::entry(index, held.term)),
+        None if index > 0 => format!("n{node}'s log ends {}", words::entry(last, last_term)),
+        _ => String::new(),
+    }
+}
+
+impl Server {
+    /// From whom answers came since the oldest read that waits was asked for, and the request itself.
+    pub(super) fn confirmed(&self) -> (String, Option<u64>) {
+        let waiting = self.requests.values().filter(|request| request.is_read && !request.answered);
+        let Some(request) = waiting.min_by_key(|request| request.received) else {
+            return (String::new(), None);
+        };
+        let mut heard = request.heard.clone();
+        heard.sort_unstable();
+        heard.dedup();
+        let names: Vec<String> = heard.iter().map(|node| format!("n{node}")).collect();
+        (names.join(" "), Some(request.received))
+    }
+}

@@ -51,7 +51,7 @@ pub fn draw(deeds: &Deeds, proof: &Proof, program: &impl Program, reach: Reach, 
     let page = |shown: &BTreeSet<u64>| Page::new(deeds, arrange(deeds, shown, reach.all), proof, style);
     let shown = select(deeds, proof, reach, |shown| page(shown).height());
     let page = page(&shown);
-    let gaps = if reach.all { BTreeMap::new() } else { gaps(deeds, &shown, &page.rows, program) };
+    let gaps = if reach.all { BTreeMap::new() } else { gaps(deeds, &shown, &page.rows, program, page.text_width()) };
     let mut lines = vec![page.paint(DIM, &program.legend()), page.head()];
     lines.extend(page.body(&gaps));
     if reach.until.is_none_or(|until| proof.roots.iter().all(|root| *root <= until)) {
@@ -60,8 +60,14 @@ pub fn draw(deeds: &Deeds, proof: &Proof, program: &impl Program, reach: Reach, 
     lines
 }
 
-/// What is passed over before a row, by its record.
-fn gaps(deeds: &Deeds, shown: &BTreeSet<u64>, rows: &[Row], program: &impl Program) -> BTreeMap<u64, String> {
+/// What is passed over before a row, by its record: how long that took, and what there was most of.
+fn gaps(
+    deeds: &Deeds,
+    shown: &BTreeSet<u64>,
+    rows: &[Row],
+    program: &impl Program,
+    width: usize,
+) -> BTreeMap<u64, String> {
     let mut found: Vec<(u64, u64, String)> = Vec::new();
     for pair in rows.windows(2) {
         let (from, to) = (&pair[0], &pair[1]);
@@ -72,11 +78,19 @@ fn gaps(deeds: &Deeds, shown: &BTreeSet<u64>, rows: &[Row], program: &impl Progr
         }
         let lasts_ns = to.time_ns.saturating_sub(from.time_ns);
         if lasts_ns >= GAP_NS && !counts.is_empty() {
-            found.push((lasts_ns, to.ordinal, program.summary(&counts)));
+            let mut text = format!("⋮ {} ms:", lasts_ns / 1_000_000);
+            for (at, part) in program.summary(&counts).into_iter().enumerate() {
+                let joint = if at == 0 { " " } else { ", " };
+                if text.chars().count() + joint.len() + part.chars().count() > width {
+                    break;
+                }
+                text = text + joint + &part;
+            }
+            found.push((lasts_ns, to.ordinal, text));
         }
     }
     found.sort_by(|a, b| b.cmp(a));
-    found.into_iter().take(MOST_GAPS).map(|(lasts_ns, before, text)| (before, format!("{} ms: {text}", lasts_ns / 1_000_000))).collect()
+    found.into_iter().take(MOST_GAPS).map(|(_, before, text)| (before, text)).collect()
 }
 
 struct Page {
@@ -135,10 +149,8 @@ impl Page {
         let mut drawn = self.first_lines.clone();
         for row in &self.rows {
             if let Some(gap) = gaps.get(&row.ordinal) {
-                for text in wrap(&format!("⋮ {gap}"), self.text_width()) {
-                    let left = format!("{:LEFT$}{} ", "", self.still(&drawn));
-                    lines.push(format!("{}{}", self.paint(DIM, &left), self.paint(DIM, &text)));
-                }
+                let line = format!("{:LEFT$}{} {gap}", "", self.still(&drawn));
+                lines.push(self.paint(DIM, &line));
             }
             let (us, is_root) = (row.time_ns / 1_000, self.roots.contains(&row.ordinal));
             let left = format!("{:>8} {:>5}.{:03} ", format!("#{}", row.ordinal), us / 1_000, us % 1_000);

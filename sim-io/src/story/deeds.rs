@@ -181,13 +181,13 @@ impl<'a> Reader<'a> {
         let Seen { ordinal, record, .. } = *seen;
         if let Some(io::DatagramSent { to, id, .. }) = record.get() {
             self.datagrams.insert(id, ordinal);
-            seen.messages.extend(self.contents.datagram(id));
+            seen.messages.extend(self.contents.datagram(id).map(|bytes| (bytes, None)));
             seen.peer = to;
             return Passage::Sent { to, arrivals: Vec::new(), lost: None };
         }
         if let Some(io::DatagramDelivered { from, id, .. }) = record.get() {
-            seen.messages.extend(self.contents.datagram(id));
             (seen.peer, seen.sent) = (from, self.datagrams.get(&id).copied());
+            seen.messages.extend(self.contents.datagram(id).map(|bytes| (bytes, seen.sent)));
             self.arrived(seen.sent, ordinal);
             return Passage::Received { from, sent: seen.sent };
         }
@@ -205,13 +205,21 @@ impl<'a> Reader<'a> {
         if let Some(io::FlightDelivered { connection, from, end, .. }) = record.get() {
             let flights = self.flights.entry((connection, record.node)).or_default();
             let before = std::mem::replace(&mut flights.delivered, end);
-            // Of pieces that were sent more than once, the last; of several that arrive together, the first.
+            // Of pieces that were sent more than once, the last counts; of several that arrive together, the first is
+            // told.
+            let mut pieces: BTreeMap<u64, u64> = BTreeMap::new();
             let reaching = flights.sent.iter().filter(|(reach, _)| *reach > before.max(1) && *reach <= end);
-            let first = reaching.clone().map(|(reach, _)| *reach).min();
-            seen.sent = reaching.filter(|(reach, _)| Some(*reach) == first).map(|(_, sent)| *sent).max();
-            seen.messages = self.messages((connection, record.node), |_, last| (before..end).contains(&(last + 1)));
+            pieces.extend(reaching.copied());
+            seen.sent = pieces.values().next().copied();
+            let stream = (connection, record.node);
+            seen.messages = self.messages(stream, |_, last| (before..end).contains(&(last + 1)));
+            let ends = self.frames.get(&stream).into_iter().flatten().map(|(_, end)| *end as u64);
+            let ends = ends.filter(|byte_after| (before..end).contains(byte_after));
+            for ((_, sent), byte_after) in seen.messages.iter_mut().zip(ends) {
+                *sent = pieces.range(byte_after + 1..).next().map(|(_, sent)| *sent);
+            }
+            pieces.values().for_each(|sent| self.arrived(Some(*sent), ordinal));
             seen.peer = from;
-            self.arrived(seen.sent, ordinal);
             return Passage::Received { from, sent: seen.sent };
         }
         if let Some(io::FlightLost { connection, to, why, begin }) = record.get() {
@@ -223,11 +231,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The messages of a stream whose first and last byte (from 0) are wanted.
-    fn messages(&self, stream: Stream, wanted: impl Fn(u64, u64) -> bool) -> Vec<&'a [u8]> {
+    fn messages(&self, stream: Stream, wanted: impl Fn(u64, u64) -> bool) -> Vec<(&'a [u8], Option<u64>)> {
         let bytes = self.contents.stream(stream.0, stream.1);
         let frames = self.frames.get(&stream).into_iter().flatten();
         let wanted = frames.filter(|(first, end)| wanted(*first as u64, *end as u64 - 1));
-        wanted.map(|(first, end)| &bytes[*first..*end]).collect()
+        wanted.map(|(first, end)| (&bytes[*first..*end], None)).collect()
     }
 
     fn arrived(&mut self, sent: Option<u64>, ordinal: u64) {

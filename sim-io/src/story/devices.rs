@@ -46,9 +46,9 @@ impl Devices {
         } else if let Some(NodeDown { how, fault }) = record.get() {
             self.down.insert(record.node, ordinal);
             let text = match how {
-                Down::Kill => "its process is killed (what it wrote stays in the page cache)",
+                Down::Kill => "is killed (what it wrote stays in the page cache)",
                 Down::PowerOff => "loses power (what it did not sync is at risk)",
-                Down::Exit => "its process ends",
+                Down::Exit => "ends",
             };
             self.syncs.retain(|(node, _), _| *node != record.node);
             let told = Told::new(Weight::Turn, text).marked('x').after(self.faults.get(&fault).copied());
@@ -59,10 +59,10 @@ impl Devices {
             Some(Told { line, ..Told::new(Weight::Scene, text) })
         } else if let Some(WindowHit { window, open_for_ns }) = record.get() {
             let name = WINDOWS.into_iter().find(|name| hash_name(name) == window).unwrap_or("a window");
-            let text = format!("it went down with this under way: {name}, for {} us", open_for_ns / 1_000);
+            let text = format!("went down with this under way: {name}, for {} us", open_for_ns / 1_000);
             Some(Told::new(Weight::Cause, text).after(self.down.get(&record.node).copied()))
         } else {
-            record.get::<TaskPanicked>().map(|_| Told::new(Weight::Turn, "a task panics").marked('!'))
+            record.get::<TaskPanicked>().map(|_| Told::new(Weight::Turn, "has a task that panics").marked('!'))
         }
     }
 
@@ -89,30 +89,30 @@ impl Devices {
             detail(format!("sets the length of file {file} to {len}"))
         } else if let Some(io::FsyncStarted { file, done_ns }) = record.get() {
             self.syncs.entry((record.node, file)).or_default().push(ordinal);
-            let text = format!("fsync of file {file} begins, due at {}", millis(done_ns));
-            let told = Told::new(Weight::Cause, text).counted("fsyncs");
+            let text = format!("begins an fsync of file {file}, due at {}", millis(done_ns));
+            let told = Told::new(Weight::Cause, text);
             let span = Span::Begins(format!("fsync of file {file}"), "fsync".to_owned());
             Some(Told { span, ..told })
         } else if let Some(io::FsyncDone { file }) = record.get() {
             let began = self.sync_ended(record.node, file);
-            let told = Told::new(Weight::Cause, format!("fsync of file {file} is done")).after(began);
+            let told = Told::new(Weight::Cause, format!("has file {file} on its disk")).after(began);
             Some(Told { span: Span::Ends(format!("fsync of file {file}")), ..told })
         } else if let Some(io::FsyncFailed { file }) = record.get() {
             let began = self.sync_ended(record.node, file);
-            let told = Told::new(Weight::Scene, format!("fsync of file {file} fails")).after(began);
+            let told = Told::new(Weight::Scene, format!("fails to sync file {file}")).after(began);
             Some(Told { span: Span::Ends(format!("fsync of file {file}")), ..told })
         } else if let Some(io::FsyncLied { file }) = record.get() {
-            Some(Told::new(Weight::Scene, format!("the disk says that file {file} is synced, and it is not")))
+            Some(Told::new(Weight::Scene, format!("is told by its disk that file {file} is synced, and it is not")))
         } else if let Some(crashed) = record.get() {
             Some(crashed_file(&crashed).after(self.down.get(&record.node).copied()))
         } else if let Some(io::CrashedNames { lost, kept, .. }) = record.get() {
-            let text = format!("of its unsynced names, {lost} changes are lost, {kept} kept");
+            let text = format!("has lost {lost} changes of names, and kept {kept}, that were not synced");
             Some(Told::new(Weight::Cause, text).after(self.down.get(&record.node).copied()))
         } else if let Some(io::SectorRotted { file, bit, .. }) = record.get() {
-            Some(Told::new(Weight::Scene, format!("bit {bit} of file {file} flips on the disk")))
+            Some(Told::new(Weight::Scene, format!("has bit {bit} of file {file} flipped on its disk")))
         } else if let Some(io::FileIoFailed { file, full }) = record.get() {
             let why = if full == 1 { "the disk is full" } else { "EIO" };
-            Some(Told::new(Weight::Scene, format!("file {file} cannot be read or written: {why}")))
+            Some(Told::new(Weight::Scene, format!("cannot read or write file {file}: {why}")))
         } else if let Some(io::FileAfterCrash { file, .. }) = record.get() {
             detail(format!("file {file} is what the power loss left of it"))
         } else if record.get::<io::DirSynced>().is_some() {
@@ -138,7 +138,7 @@ fn crashed_file(crashed: &io::CrashedFile) -> Told {
         .map(|(fate, count)| format!("{count} {fate}"))
         .collect();
     let sectors = if fates.is_empty() { "none".to_owned() } else { fates.join(", ") };
-    let text = format!("unsynced sectors of file {file} after the power loss: {sectors}");
+    let text = format!("has these of the unsynced sectors of file {file} after the power loss: {sectors}");
     let length = if len == durable_len { String::new() } else { format!("; length {durable_len} to {len}") };
     // Where nothing was at risk there is nothing to tell.
     let weight = if fates.is_empty() && len == durable_len { Weight::Detail } else { Weight::Scene };
@@ -165,7 +165,7 @@ fn of_network(record: &Record) -> Option<Told> {
         detail(format!("stream {connection} is open"))
     } else {
         let io::ConnectionEnded { connection, how, .. } = record.get()?;
-        Some(Told::new(Weight::Cause, format!("stream {connection} ends: {how:?}")).counted("streams ended"))
+        Some(Told::new(Weight::Cause, format!("stream {connection} ends: {how:?}")))
     }
 }
 

@@ -62,11 +62,11 @@ impl Default for Reach {
 
 /// Beyond so many steps a reason explains nothing any more.
 const FARTHEST: u32 = 40;
-/// Steps from the violation at which a deed that sets the scene counts, by weight; and how much farther off it is at a
-/// node that has no part in it.
+/// Steps from the violation at which a deed that sets the scene counts, by weight. It does at the nodes, and in the
+/// time, of the deeds that are near.
 const TURN: u32 = 4;
 const SCENE: u32 = 9;
-const ASIDE: u32 = 8;
+const NEAR: u32 = 8;
 
 /// Which deeds are told, so that `height` of them is within reach.
 pub fn select(
@@ -126,16 +126,17 @@ fn steps_back(deeds: &Deeds, roots: &[u64]) -> BTreeMap<u64, u32> {
 
 /// Deeds with their distances, those that set the scene among them.
 fn ranked(deeds: &Deeds, proof: &Proof, steps: &BTreeMap<u64, u32>) -> Vec<(u32, u64)> {
-    let involved: BTreeSet<_> =
-        steps.iter().filter(|(_, steps)| **steps <= TURN).map(|(deed, _)| deeds[*deed].node).collect();
+    let near = || steps.iter().filter(|(_, steps)| **steps <= NEAR).map(|(deed, _)| *deed);
+    let involved: BTreeSet<_> = near().map(|deed| deeds[deed].node).collect();
+    let first = near().min().unwrap_or(0);
     let last = proof.roots.iter().copied().max().unwrap_or(deeds.len());
     let mut ranked: Vec<(u32, u64)> = steps.iter().map(|(deed, steps)| (*steps, *deed)).collect();
-    for (ordinal, deed) in deeds.iter().take_while(|(ordinal, _)| *ordinal <= last) {
+    for (ordinal, deed) in deeds.iter().filter(|(ordinal, _)| (first..=last).contains(ordinal)) {
         let struck = deed.told.struck.iter().any(|node| involved.contains(node));
-        let aside = if struck || involved.is_empty() || involved.contains(&deed.node) { 0 } else { ASIDE };
         let far = match deed.told.weight {
-            Weight::Turn => TURN + aside,
-            Weight::Scene => SCENE + aside,
+            _ if !(struck || involved.is_empty() || involved.contains(&deed.node)) => continue,
+            Weight::Turn => TURN,
+            Weight::Scene => SCENE,
             Weight::Cause | Weight::Detail => continue,
         };
         if !steps.contains_key(&ordinal) {

@@ -99,13 +99,14 @@ pub struct Seen<'a> {
     pub record: &'a Record,
     /// The `tracing` event that it stands for.
     pub event: Option<&'a Event>,
-    /// The messages that leave or arrive with it: one for a datagram, any number for a piece of a stream.
-    pub messages: Vec<&'a [u8]>,
+    /// The messages that leave or arrive with it: one for a datagram, any number for a piece of a stream. Of one that
+    /// arrives: the record of its sending.
+    pub messages: Vec<(&'a [u8], Option<u64>)>,
     /// The other end of those.
     pub peer: NodeId,
     /// Whether they arrive; else they leave.
     pub arrives: bool,
-    /// Of a receipt: the record of the sending.
+    /// Of a receipt: the record of the (first) sending.
     pub sent: Option<u64>,
 }
 
@@ -130,10 +131,11 @@ pub trait Program {
         let _ = (seen, told);
     }
 
-    /// What passed without being told, by [`Told::label`].
-    fn summary(&self, counts: &BTreeMap<&'static str, u64>) -> String {
-        let of = |(label, count): (&&str, &u64)| format!("{count} {label}");
-        counts.iter().map(of).collect::<Vec<_>>().join(", ")
+    /// What passed without being told, by [`Told::label`], the most first.
+    fn summary(&self, counts: &BTreeMap<&'static str, u64>) -> Vec<String> {
+        let mut counts: Vec<_> = counts.iter().map(|(label, count)| (*count, *label)).collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        counts.into_iter().map(|(count, label)| format!("{label} ×{count}")).collect()
     }
 
     /// A line on what marks and lines mean.

@@ -71,6 +71,20 @@ pub(super) struct Asked {
     pub write: bool,
 }
 
+/// What happened to a server, or what it did, to be found again by kind.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Note {
+    /// It wrote term and vote.
+    HardWritten,
+    Down,
+    /// A power loss had a share in one of its files.
+    Crashed,
+    Recovered,
+    /// It answered an AppendEntries.
+    Answered,
+    Halted,
+}
+
 /// Everything that a proof may name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
@@ -84,6 +98,8 @@ pub(super) struct Facts {
     pub recovers: Vec<Recovers>,
     pub asked: Vec<Asked>,
     pub panics: Vec<u64>,
+    /// (what, server, at).
+    pub notes: Vec<(Note, u16, u64)>,
     /// By operation: what it is.
     pub calls: BTreeMap<Call, String>,
     /// By operation: what its client was told.

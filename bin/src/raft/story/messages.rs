@@ -4,7 +4,8 @@ use raft_async::wire::{self, Answer, AppendOutcome, AppendReply, AppendRequest, 
 use raft_async::wire::{Message, VoteReply, VoteRequest};
 use sim_io::story::{Seen, Told, Weight};
 
-use super::shadow::{Granted, Matched, Request, Server};
+use super::facts::Note;
+use super::shadow::{Granted, Matched, Request, Server, Way, ways};
 use super::teller::Teller;
 use super::words;
 
@@ -12,18 +13,26 @@ impl Teller {
     /// What the messages of a record say.
     pub(super) fn passes(&mut self, seen: &Seen<'_>) -> Told {
         let mut all = Told::new(Weight::Cause, "");
-        for frame in &seen.messages {
+        let mut texts: Vec<(String, u32)> = Vec::new();
+        for (frame, sent) in &seen.messages {
             let told = match wire::decode(frame) {
-                Ok(message) if seen.arrives => self.arrives(seen, &message),
+                Ok(message) if seen.arrives => self.arrives(seen, *sent, &message),
                 Ok(message) => self.leaves(seen, &message),
                 Err(wire::Malformed) => Told::new(Weight::Cause, "a malformed frame"),
             };
-            let joint = if all.text.is_empty() { "" } else { "; " };
-            all.text += &format!("{joint}{}", told.text);
-            all.note = [all.note, told.note].into_iter().filter(|note| !note.is_empty()).collect::<Vec<_>>().join("; ");
+            match texts.iter_mut().find(|(text, _)| *text == told.text) {
+                Some((_, times)) => *times += 1,
+                None => {
+                    // What the first meets is known; what it changes before the next is read is not.
+                    all.note = if texts.is_empty() { told.note } else { all.note };
+                    texts.push((told.text, 1));
+                }
+            }
             all.causes.extend(told.causes);
             all.label = told.label;
         }
+        let times = |(text, times): &(String, u32)| if *times == 1 { text.clone() } else { format!("{text} (×{times})") };
+        all.text = texts.iter().map(times).collect::<Vec<_>>().join("; ");
         all
     }
 
@@ -41,8 +50,8 @@ impl Teller {
                 told.after(server.leader.into_iter().chain(appended))
             }
             Message::AppendReply(answer) => {
-                let server = self.server(node);
-                answers(told, server, answer)
+                self.facts.notes.push((Note::Answered, seen.record.node.0, seen.ordinal));
+                answers(told, self.server(node), answer)
             }
             Message::ClientRequest(ask) => {
                 let invoked = self.invoked.get(&(ask.session.0, ask.sequence.0)).copied();
@@ -57,7 +66,7 @@ impl Teller {
         let server = self.server(node);
         let (index, term) = server.last();
         let request = server.asked.get(&(to, reply.term.0)).copied();
-        told.causes.extend(request.into_iter().chain(server.hard_written));
+        told.causes.extend(ways(request).chain(server.hard_written));
         if reply.term.0 >= server.term {
             server.term = reply.term.0;
         }
@@ -92,23 +101,25 @@ impl Teller {
             request.received
         });
         let decided = if is_write { decided } else { server.served };
-        told.after(decided.into_iter().chain(request))
+        told.after(decided.into_iter().chain(ways(request)))
     }
 
-    fn arrives(&mut self, seen: &Seen<'_>, message: &Message<'_>) -> Told {
-        let (node, from, at) = (u64::from(seen.record.node.0), u64::from(seen.peer.0), seen.ordinal);
+    fn arrives(&mut self, seen: &Seen<'_>, sent: Option<u64>, message: &Message<'_>) -> Told {
+        // A receipt of several messages follows from the sending of the one that matters, which is told where it does.
+        let way = Way { received: seen.ordinal, sent };
+        let (node, from) = (u64::from(seen.record.node.0), u64::from(seen.peer.0));
         let mut told = Told::new(Weight::Cause, words::message(message));
         match message {
             Message::VoteRequest(VoteRequest { term, .. }) => {
-                self.server(node).asked.insert((from, term.0), at);
+                self.server(node).asked.insert((from, term.0), way);
             }
             Message::VoteReply(VoteReply { term, granted: true, .. }) => {
-                self.server(node).vote_received.insert(from, (term.0, at));
+                self.server(node).vote_received.insert(from, (term.0, way));
             }
             Message::VoteReply(_) => {}
             Message::Append(append) => {
                 let server = self.server(node);
-                server.append = Some(at);
+                server.append = Some(way);
                 told.note = meets(node, server, append);
             }
             Message::AppendReply(AppendReply { term, outcome, .. }) => {
@@ -118,18 +129,18 @@ impl Teller {
                     && server.leads
                     && server.term == term.0
                 {
-                    server.matched.entry(from).or_default().push(Matched { index: index.0, received: at });
+                    server.matched.entry(from).or_default().push(Matched { index: index.0, received: way });
                 }
             }
             Message::ClientRequest(ClientRequest { session, sequence, op, .. }) => {
                 let request =
-                    Request { received: at, is_read: op.is_read(), heard: Vec::new(), answered: false };
+                    Request { received: way, is_read: op.is_read(), heard: Vec::new(), answered: false };
                 self.server(node).requests.insert((session.0, sequence.0), request);
             }
             Message::ClientReply(reply) => {
                 if let Answer::Done(outcome) = &reply.answer {
                     let call = (reply.session.0, reply.sequence.0);
-                    self.answer_received.entry(call).or_insert(at);
+                    self.answer_received.entry(call).or_insert(way);
                     self.facts.outcomes.entry(call).or_insert_with(|| words::reply(outcome));
                 }
             }
@@ -140,7 +151,7 @@ impl Teller {
 
 /// An answer to AppendEntries: what it vouches for, and what of that the disk holds.
 fn answers(mut told: Told, server: &Server, answer: &AppendReply) -> Told {
-    told.causes.extend(server.append);
+    told.causes.extend(ways(server.append));
     if let AppendOutcome::Matched(index) = answer.outcome {
         let held = server.held(index.0);
         told.causes.extend(held.and_then(|held| held.appended));
@@ -166,9 +177,9 @@ fn meets(node: u64, server: &Server, append: &AppendRequest<'_>) -> String {
 
 impl Server {
     /// From whom answers came since the oldest read that waits was asked for, and the request itself.
-    pub(super) fn confirmed(&self) -> (String, Option<u64>) {
+    pub(super) fn confirmed(&self) -> (String, Option<Way>) {
         let waiting = self.requests.values().filter(|request| request.is_read && !request.answered);
-        let Some(request) = waiting.min_by_key(|request| request.received) else {
+        let Some(request) = waiting.min_by_key(|request| request.received.received) else {
             return (String::new(), None);
         };
         let mut heard = request.heard.clone();

@@ -7,7 +7,7 @@
 //! | `facts` | what a proof may have to name |
 //! | `teller` | what records mean, and what they follow from |
 //! | `messages` | what messages say, and what they meet |
-//! | `proof`, `client_proof` | which records show the violation, and the sentences for it |
+//! | `proof`, `client_proof`, `node_proof` | which records show the violation, and the sentences for it |
 //!
 //! Messages are read from the bytes that were sent, disks from what the device recorded; the plan of a run is not
 //! looked at, and neither is what was planted in it.
@@ -21,6 +21,7 @@ mod teller;
 mod messages;
 mod proof;
 mod client_proof;
+mod node_proof;
 
 use linearizability::Verdict;
 use oracles::Recorder;
@@ -80,7 +81,8 @@ fn prove(teller: &Teller, deeds: &Deeds, found: &Findings, clients: &Recorder) -
     let verdict = (failure.category == Category::Linearizability).then(|| clients.judge(&linearizability::Options::default()));
     let violation = verdict.as_ref().and_then(Verdict::violation);
     let proof = proof::prove(teller, deeds, failure)
-        .or_else(|| client_proof::prove(teller, deeds, failure, violation));
+        .or_else(|| client_proof::prove(teller, deeds, failure, violation))
+        .or_else(|| node_proof::prove(teller, failure));
     let mut proof = proof.unwrap_or_else(|| Proof::of_first(found, deeds));
     let name = failure.property.to_uppercase();
     if let Some(first) = proof.sentences.first_mut() {

@@ -24,17 +24,29 @@ pub(super) struct Granted {
     pub life: u32,
 }
 
+/// A message that arrived.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Way {
+    pub received: u64,
+    pub sent: Option<u64>,
+}
+
+/// Both ends of a message's way.
+pub(super) fn ways(way: impl IntoIterator<Item = Way>) -> impl Iterator<Item = u64> {
+    way.into_iter().flat_map(|way| [Some(way.received), way.sent]).flatten()
+}
+
 /// An answer to AppendEntries that reached a leader.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Matched {
     pub index: u64,
-    pub received: u64,
+    pub received: Way,
 }
 
 /// A client's request that reached a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Request {
-    pub received: u64,
+    pub received: Way,
     pub is_read: bool,
     /// Who has answered an AppendEntries since.
     pub heard: Vec<u64>,
@@ -70,10 +82,10 @@ pub(super) struct Server {
     /// By term: votes that it gave.
     pub granted: BTreeMap<u64, Vec<Granted>>,
     /// The latest AppendEntries that it received.
-    pub append: Option<u64>,
+    pub append: Option<Way>,
     /// By sender: the latest RequestVote, by term, and vote granted, with its term.
-    pub asked: BTreeMap<(u64, u64), u64>,
-    pub vote_received: BTreeMap<u64, (u64, u64)>,
+    pub asked: BTreeMap<(u64, u64), Way>,
+    pub vote_received: BTreeMap<u64, (u64, Way)>,
     /// By follower, while it leads.
     pub matched: BTreeMap<u64, Vec<Matched>>,
     /// Commit indices of this life.
@@ -155,7 +167,7 @@ impl Server {
     }
 
     /// By follower, the answers that reached it and vouch for `index`.
-    pub fn vouching(&self, index: u64) -> Vec<(u64, u64)> {
+    pub fn vouching(&self, index: u64) -> Vec<(u64, Way)> {
         let first = |(follower, answers): (&u64, &Vec<Matched>)| {
             let answer = answers.iter().find(|matched| matched.index >= index)?;
             Some((*follower, answer.received))

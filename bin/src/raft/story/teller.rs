@@ -19,8 +19,8 @@ use sim_io::story::{Program, Seen, Span, Tape, Told, Weight};
 use sim_runtime::NodeId;
 use sim_runtime::trace::{Down, NodeDown, NodeUp, Record, TaskPanicked};
 
-use super::facts::{Applies, Asked, Claims, Facts, Leads, Logged, Recovers};
-use super::shadow::{Held, Server};
+use super::facts::{Applies, Asked, Claims, Facts, Leads, Logged, Note, Recovers};
+use super::shadow::{Held, Server, Way, ways};
 use super::words::{self, Call};
 
 /// Tells Raft's runs.
@@ -34,7 +34,7 @@ pub(crate) struct Teller {
     /// By operation: when its answer was decided, and when the client began.
     pub(super) decided: BTreeMap<(u64, Call), u64>,
     pub(super) invoked: BTreeMap<Call, u64>,
-    pub(super) answer_received: BTreeMap<Call, u64>,
+    pub(super) answer_received: BTreeMap<Call, Way>,
 }
 
 /// A trace detail: the message that follows says it again, or a reader has no use for it.
@@ -100,7 +100,8 @@ impl Teller {
                 server.votes.clear();
                 server.candidate = Some(at);
                 let text = format!("becomes candidate of term {term}, log ends {ends}");
-                Told::new(Weight::Cause, text).after(server.recovered).counted("candidacies")
+                let recovered = server.recovered.filter(|_| record.incarnation > 1);
+                Told::new(Weight::Cause, text).after(recovered).counted("candidacies")
             }
             RoleKind::Leader => {
                 server.leader = Some(at);
@@ -137,7 +138,7 @@ impl Teller {
                 _ => String::new(),
             };
             let text = format!("counts a vote of n{from} for t{term}{of}");
-            Some(Told::new(Weight::Cause, text).after(received.map(|(_, at)| at)))
+            Some(Told::new(Weight::Cause, text).after(ways(received.map(|(_, way)| way))))
         }
     }
 
@@ -160,7 +161,7 @@ impl Teller {
             }
             let entries = (from..).zip(&lost).map(|(index, held)| self.entry(index, held.term, held.digest));
             let text = format!("cuts off its log from {from} on: {}", few(entries));
-            Some(Told::new(Weight::Cause, text).after(append))
+            Some(Told::new(Weight::Cause, text).after(ways(append)))
         } else if let Some(raft::CommitAdvanced { index, term, entry_term }) = record.get() {
             Some(self.commits(at, record, index, term, entry_term))
         } else if let Some(Applied { index, term, digest, reply, .. }) = record.get() {
@@ -174,7 +175,7 @@ impl Teller {
                 let term = server.term;
                 self.facts.claims.push(Claims { node: record.node.0, term, at, log });
             }
-            Some(Told::new(Weight::Cause, text).after(causes.into_iter().flatten()).counted("entries applied"))
+            Some(Told::new(Weight::Cause, text).after(causes.into_iter().flatten()))
         } else {
             let Executed { session, sequence, index } = record.get()?;
             let call = (session, sequence);
@@ -201,7 +202,11 @@ impl Teller {
         let leaders = if is_own { None } else { self.origin(index, term, digest) };
         let server = self.server(node);
         let request = call.and_then(|call| server.requests.get(&call)).map(|request| request.received);
-        let cause = if is_own { request.or(server.leader) } else { server.append };
+        let causes: Vec<u64> = match (is_own, request) {
+            (true, Some(request)) => ways(Some(request)).collect(),
+            (true, None) => server.leader.into_iter().collect(),
+            (false, _) => ways(server.append).collect(),
+        };
         server.append(index, Held { term, digest, appended: Some(at), synced: None });
         let log = self.log_of(node, index);
         let prefix = log.iter().fold(0, |log, (term, digest)| raft::extend_log_digest(log, *term, *digest));
@@ -212,7 +217,7 @@ impl Teller {
             self.facts.claims.push(Claims { node: record.node.0, term: own_term, at, log });
         }
         let text = format!("appends {} to its log", self.entry(index, term, digest));
-        Told::new(Weight::Cause, text).after(cause.into_iter().chain(leaders)).counted("entries appended")
+        Told::new(Weight::Cause, text).after(causes.into_iter().chain(leaders))
     }
 
     /// Where an entry entered a log first.
@@ -239,10 +244,10 @@ impl Teller {
             let names: Vec<String> =
                 [node].into_iter().chain(vouching.iter().map(|(follower, _)| *follower)).map(|n| format!("n{n}")).collect();
             let text = format!("takes all up to {what} for committed in term {term}: it is on {}", names.join(" "));
-            Told::new(Weight::Cause, text).after(vouching.into_iter().map(|(_, received)| received))
+            Told::new(Weight::Cause, text).after(ways(vouching.into_iter().map(|(_, way)| way)))
         } else {
             let text = format!("takes all up to {what} for committed in term {term}");
-            Told::new(Weight::Cause, text).after(server.append.into_iter().chain(told_by))
+            Told::new(Weight::Cause, text).after(ways(server.append).chain(told_by))
         };
         told.counted("commits")
     }
@@ -253,11 +258,13 @@ impl Teller {
             let server = self.server(node);
             server.hard_file = Some(file);
             (server.hard_unsynced, server.hard_written) = (Some((term, vote)), Some(at));
+            self.facts.notes.push((Note::HardWritten, record.node.0, at));
             let text = format!("writes term {term}, {} at byte {offset} of its state file", words::vote(vote));
-            Some(Told::new(Weight::Cause, text).counted("terms and votes saved"))
+            Some(Told::new(Weight::Cause, text))
         } else if let Some(found) = record.get() {
             Some(self.recovers(at, record, found))
         } else if let Some(raft::Halted { reason }) = record.get() {
+            self.facts.notes.push((Note::Halted, record.node.0, at));
             Some(Told::new(Weight::Turn, format!("HALTS: {}", halt(reason))))
         } else {
             let raft::LogSummary { last_index, last_term, .. } = record.get()?;
@@ -285,6 +292,7 @@ impl Teller {
             let Held { term, digest, .. } = *held;
             self.facts.dropped.push(Logged { node: record.node.0, index, term, digest, prefix, at });
         }
+        self.facts.notes.push((Note::Recovered, record.node.0, at));
         self.facts.recovers.push(Recovers { node: record.node.0, at, found: (term, vote), bound });
         let finds = format!("finds on its disk: term {term}, {}, log up to {}", words::vote(vote), words::entry(last_index, last_term));
         let ((index, of_term), hard) = before;
@@ -293,7 +301,7 @@ impl Teller {
         let was = (hard_was + &log_was).trim_start_matches(", ").to_owned();
         let text = if was.is_empty() || first { finds } else { format!("{finds} (before: {was})") };
         let weight = if first { Weight::Detail } else { Weight::Turn };
-        Told::new(weight, text).after(causes).counted("recoveries")
+        Told::new(weight, text).after(causes)
     }
 
     fn of_clients(&mut self, at: u64, record: &Record) -> Option<Told> {
@@ -311,9 +319,10 @@ impl Teller {
             if let Some(asked) = self.facts.asked_mut(call) {
                 asked.answered = Some(at);
             }
-            let causes = [self.answer_received.get(&call), self.invoked.get(&call)];
+            let received = self.answer_received.get(&call).copied();
+            let invoked = self.invoked.get(&call).copied();
             let text = format!("is answered: {}", words::call(call));
-            let told = Told::new(Weight::Cause, text).after(causes.into_iter().flatten().copied()).counted("answers");
+            let told = Told::new(Weight::Cause, text).after(ways(received).chain(invoked)).counted("calls answered");
             Some(Told { span: Span::Ends(span(call)), ..told })
         } else if let Some(Unknown { session, sequence }) = record.get() {
             let call = (session, sequence);
@@ -343,7 +352,7 @@ impl Teller {
             let others = if heard.is_empty() { "nobody".to_owned() } else { heard };
             let text = format!("serves a read at {read_index}, applied {applied}; since it was asked it heard from {others}");
             let leader = server.leader;
-            Some(Told::new(Weight::Cause, text).after(causes.into_iter().chain(leader)))
+            Some(Told::new(Weight::Cause, text).after(ways(causes).chain(leader)))
         } else if let Some(raft::CommandAcknowledged { index, session, sequence, .. }) = record.get() {
             let call = (session, sequence);
             self.decided.insert((node, call), at);
@@ -439,8 +448,12 @@ impl Program for Teller {
                 told.text += &format!("; not synced: {list}");
             }
             server.goes_down(at);
+            self.facts.notes.push((Note::Down, record.node.0, at));
         } else if record.get::<io::CrashedFile>().is_some() {
             self.server(node).crashed.push(at);
+            if told.weight > Weight::Detail {
+                self.facts.notes.push((Note::Crashed, record.node.0, at));
+            }
         } else if let Some(io::FsyncStarted { file, .. }) = record.get() {
             let server = self.server(node);
             server.sync_begins(file);
@@ -450,27 +463,31 @@ impl Program for Teller {
             let hard = server.hard_unsynced.filter(|_| server.hard_file == Some(file));
             server.sync_done(file, at);
             if let Some(hard) = hard {
-                told.text = format!("term {} and {} are on its disk", hard.0, words::vote(hard.1));
+                told.text = format!("has term {} and {} on its disk", hard.0, words::vote(hard.1));
                 self.binds(node, hard, at);
             } else {
                 let on_disk = server.on_disk();
-                told.text = format!("its log up to {on_disk} is on its disk");
+                told.text = format!("has its log up to {on_disk} on its disk");
             }
         } else if record.get::<TaskPanicked>().is_some() {
             self.facts.panics.push(at);
         }
     }
 
-    fn summary(&self, counts: &BTreeMap<&'static str, u64>) -> String {
+    fn summary(&self, counts: &BTreeMap<&'static str, u64>) -> Vec<String> {
         let of = |label: &str| counts.get(label).copied().unwrap_or(0);
         let asked = of(words::HEARTBEATS) + of(words::APPENDS);
         let all_answered = asked > 0 && of(words::ANSWERS) >= asked;
-        let told = |(label, count): (&&'static str, &u64)| match *label {
-            words::ANSWERS if all_answered => None,
-            words::HEARTBEATS if all_answered => Some(format!("{count} heartbeats, all answered")),
-            label => Some(format!("{count} {label}")),
-        };
-        counts.iter().filter_map(told).collect::<Vec<_>>().join(", ")
+        let mut told: Vec<(u64, String)> = Vec::new();
+        for (label, count) in counts {
+            match *label {
+                words::ANSWERS if all_answered => {}
+                words::HEARTBEATS if all_answered => told.push((*count, format!("{count} heartbeats, all answered"))),
+                label => told.push((*count, format!("{label} ×{count}"))),
+            }
+        }
+        told.sort_unstable_by(|a, b| b.cmp(a));
+        told.into_iter().map(|(_, text)| text).collect()
     }
 
     fn legend(&self) -> String {

@@ -40,16 +40,20 @@ const LEFT: usize = 19;
 /// So much is left out between two lines at least where a line says what it was.
 const GAP_NS: u64 = 20_000_000;
 const MOST_GAPS: usize = 6;
+/// Legend and names.
+const HEAD: usize = 2;
 
 const DIM: &str = "\x1b[2m";
 const BOLD: &str = "\x1b[1m";
 const RED: &str = "\x1b[31m";
 const PLAIN: &str = "\x1b[0m";
 
-/// The account of a run, a string a line: legend, columns, and the proof. Of its lines, the most that `reach` allows.
+/// The account of a run, a string a line: legend, columns, and the proof, in as many as `reach` allows.
 pub fn draw(deeds: &Deeds, proof: &Proof, program: &impl Program, reach: Reach, style: Style) -> Vec<String> {
     let page = |shown: &BTreeSet<u64>| Page::new(deeds, arrange(deeds, shown, reach.all), proof, style);
-    let shown = select(deeds, proof, reach, |shown| page(shown).height());
+    let ending = page(&BTreeSet::new()).proof(proof).len();
+    let room = Reach { lines: reach.lines.saturating_sub(HEAD + MOST_GAPS + ending), ..reach };
+    let shown = select(deeds, proof, room, |shown| page(shown).height());
     let page = page(&shown);
     let gaps = if reach.all { BTreeMap::new() } else { gaps(deeds, &shown, &page.rows, program, page.text_width()) };
     let mut lines = vec![page.paint(DIM, &program.legend()), page.head()];
@@ -107,7 +111,7 @@ struct Page {
 impl Page {
     fn new(deeds: &Deeds, rows: Vec<Row>, proof: &Proof, style: Style) -> Self {
         let is_in = |row: &Row, node: NodeId| {
-            row.node == node || row.arrows.iter().any(|(other, _)| *other == node)
+            row.node == node || row.also.contains(&node) || row.arrows.iter().any(|(other, _)| *other == node)
         };
         let known = || deeds.names().iter().filter(|(node, _)| **node != NodeId::HOST);
         let used = known().filter(|(node, _)| rows.iter().any(|row| is_in(row, **node)));
@@ -155,7 +159,8 @@ impl Page {
             let (us, is_root) = (row.time_ns / 1_000, self.roots.contains(&row.ordinal));
             let left = format!("{:>8} {:>5}.{:03} ", format!("#{}", row.ordinal), us / 1_000, us % 1_000);
             let cells = self.cells(row, &drawn);
-            drawn.extend(row.line.map(|line| (row.node, line)));
+            let nodes = [row.node].into_iter().chain(row.also.iter().copied());
+            drawn.extend(nodes.filter_map(|node| Some((node, row.line?))));
             for (at, text) in wrap(&row.text, self.text_width()).into_iter().enumerate() {
                 let text = if is_root { self.paint(BOLD, &text) } else { text };
                 lines.push(if at == 0 {
@@ -184,6 +189,7 @@ impl Page {
             row.struck.iter().filter_map(|node| place(*node)).for_each(|at| cells[at] = row.mark);
             return cells.into_iter().collect();
         };
+        row.also.iter().chain(&row.struck).filter_map(|node| place(*node)).for_each(|at| cells[at] = row.mark);
         for there in row.arrows.iter().filter_map(|(node, _)| place(*node)) {
             for cell in &mut cells[here.min(there) + 1..here.max(there)] {
                 *cell = if matches!(*cell, ' ' | '─') { '─' } else { '┼' };

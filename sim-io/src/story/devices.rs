@@ -38,7 +38,7 @@ impl Devices {
     fn of_nodes(&mut self, ordinal: u64, record: &Record) -> Option<Told> {
         if record.get::<NodeUp>().is_some() {
             let life = record.incarnation;
-            let text = if life == 1 { "boots".to_owned() } else { format!("restarts (life {life})") };
+            let text = if life == 1 { "boots".to_owned() } else { format!("up again (life {life})") };
             let weight = if life == 1 { Weight::Detail } else { Weight::Turn };
             let told = Told::new(weight, text).marked('^').after(self.down.get(&record.node).copied());
             let span = Span::Begins("life".to_owned(), format!("life {life}"));
@@ -46,15 +46,15 @@ impl Devices {
         } else if let Some(NodeDown { how, fault }) = record.get() {
             self.down.insert(record.node, ordinal);
             let text = match how {
-                Down::Kill => "is killed (what it wrote stays in the page cache)",
-                Down::PowerOff => "loses power (what it did not sync is at risk)",
+                Down::Kill => "killed (what was written stays in the page cache)",
+                Down::PowerOff => "without power (what was not synced is at risk)",
                 Down::Exit => "ends",
             };
             self.syncs.retain(|(node, _), _| *node != record.node);
             let told = Told::new(Weight::Turn, text).marked('x').after(self.faults.get(&fault).copied());
             Some(Told { line: Some(' '), span: Span::Ends("life".to_owned()), ..told })
         } else if let Some(NodePaused { paused }) = record.get() {
-            let text = if paused { "is paused" } else { "goes on" };
+            let text = if paused { "paused" } else { "running again" };
             let line = Some(if paused { '┆' } else { '│' });
             Some(Told { line, ..Told::new(Weight::Scene, text) })
         } else if let Some(WindowHit { window, open_for_ns }) = record.get() {
@@ -73,10 +73,10 @@ impl Devices {
             let struck: Vec<NodeId> = (1..64).filter(|n| nodes >> n & 1 == 1).map(NodeId).collect();
             let text = format!("fault {id}: {}", name(kind));
             let span = Span::Begins(format!("fault {id}"), name(kind));
-            Some(Told { struck, span, ..Told::new(Weight::Scene, text).marked('#') })
+            Some(Told { struck, span, ..Told::new(weight_of(kind), text).marked('#') })
         } else {
             let io::FaultEnded { id, kind } = record.get()?;
-            let told = Told::new(Weight::Scene, format!("fault {id} ends: {}", name(kind))).marked('#');
+            let told = Told::new(weight_of(kind), format!("fault {id} ends: {}", name(kind))).marked('#');
             Some(Told { span: Span::Ends(format!("fault {id}")), ..told }.after(self.faults.get(&id).copied()))
         }
     }
@@ -126,6 +126,14 @@ impl Devices {
     fn sync_ended(&mut self, node: NodeId, file: u64) -> Option<u64> {
         let begun = self.syncs.get_mut(&(node, file)).filter(|begun| !begun.is_empty())?;
         Some(begun.remove(0))
+    }
+}
+
+/// What a fault does to a process, the process's own records say.
+fn weight_of(kind: u64) -> Weight {
+    match FaultKind::of_hash(kind) {
+        Some(FaultKind::Kill | FaultKind::PowerOff | FaultKind::Pause) => Weight::Detail,
+        _ => Weight::Scene,
     }
 }
 

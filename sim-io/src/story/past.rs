@@ -50,13 +50,13 @@ pub struct Reach {
     pub all: bool,
     /// No record after this one.
     pub until: Option<u64>,
-    /// About so many lines, unless all is told.
+    /// At most so many lines, unless all is told, or the proof alone takes more.
     pub lines: usize,
 }
 
 impl Default for Reach {
     fn default() -> Self {
-        Self { all: false, until: None, lines: 50 }
+        Self { all: false, until: None, lines: 60 }
     }
 }
 
@@ -66,7 +66,8 @@ const FARTHEST: u32 = 40;
 /// time, of the deeds that are near.
 const TURN: u32 = 4;
 const SCENE: u32 = 9;
-const NEAR: u32 = 8;
+const NODES: u32 = 4;
+const TIME: u32 = 8;
 
 /// Which deeds are told, so that `height` of them is within reach.
 pub fn select(
@@ -126,9 +127,9 @@ fn steps_back(deeds: &Deeds, roots: &[u64]) -> BTreeMap<u64, u32> {
 
 /// Deeds with their distances, those that set the scene among them.
 fn ranked(deeds: &Deeds, proof: &Proof, steps: &BTreeMap<u64, u32>) -> Vec<(u32, u64)> {
-    let near = || steps.iter().filter(|(_, steps)| **steps <= NEAR).map(|(deed, _)| *deed);
-    let involved: BTreeSet<_> = near().map(|deed| deeds[deed].node).collect();
-    let first = near().min().unwrap_or(0);
+    let near = |most: u32| steps.iter().filter(move |(_, steps)| **steps <= most).map(|(deed, _)| *deed);
+    let involved: BTreeSet<_> = near(NODES).map(|deed| deeds[deed].node).collect();
+    let first = near(TIME).min().unwrap_or(0);
     let last = proof.roots.iter().copied().max().unwrap_or(deeds.len());
     let mut ranked: Vec<(u32, u64)> = steps.iter().map(|(deed, steps)| (*steps, *deed)).collect();
     for (ordinal, deed) in deeds.iter().filter(|(ordinal, _)| (first..=last).contains(ordinal)) {
@@ -148,10 +149,9 @@ fn ranked(deeds: &Deeds, proof: &Proof, steps: &BTreeMap<u64, u32>) -> Vec<(u32,
 
 /// A receipt without its sending, or a sending whose receipt matters, would be half a message.
 fn with_messages(deeds: &Deeds, ranked: &[(u32, u64)], end: u64) -> BTreeSet<u64> {
-    let mut shown: BTreeSet<u64> = ranked.iter().map(|(_, deed)| *deed).collect();
-    let tells_nothing = |deed: &u64| deeds[*deed].told.text.is_empty();
-    shown.retain(|deed| !tells_nothing(deed));
-    for (_, deed) in ranked {
+    let is_told = |(steps, deed): &&(u32, u64)| *steps == 0 || deeds[*deed].told.weight > Weight::Detail;
+    let mut shown: BTreeSet<u64> = ranked.iter().filter(is_told).map(|(_, deed)| *deed).collect();
+    for (_, deed) in ranked.iter().filter(is_told) {
         match &deeds[*deed].passage {
             Passage::Received { sent: Some(sent), .. } => {
                 shown.insert(*sent);

@@ -24,6 +24,8 @@ pub(super) struct Row {
     /// Arrows: the other end, and whether it is where the arrow points.
     pub arrows: Vec<(NodeId, bool)>,
     pub struck: Vec<NodeId>,
+    /// Other nodes that do the same at the same instant.
+    pub also: Vec<NodeId>,
     pub text: String,
     /// How lines of nodes are drawn from this row on.
     pub line: Option<char>,
@@ -90,6 +92,7 @@ fn plain(ordinal: u64, deed: &Deed) -> Row {
         mark: deed.told.mark,
         arrows: Vec::new(),
         struck: deed.told.struck.clone(),
+        also: Vec::new(),
         text: deed.told.text.clone(),
         line: deed.told.line,
         body: None,
@@ -135,12 +138,19 @@ fn received(deeds: &Deeds, ordinal: u64, deed: &Deed, from: NodeId, sent: Option
 }
 
 impl Row {
-    /// Whether `next` says the same to somebody else.
+    /// Whether `next` says the same to somebody else, or the same happens to another node at that instant.
     fn takes(&self, next: &Self) -> bool {
-        self.body.is_some() && self.node == next.node && self.body == next.body && self.notes == next.notes
+        if self.body.is_none() {
+            let is_alike = (self.time_ns, self.mark, self.line) == (next.time_ns, next.mark, next.line);
+            return is_alike && self.line.is_some() && next.body.is_none() && self.text == next.text;
+        }
+        self.node == next.node && self.body == next.body && self.notes == next.notes
     }
 
     fn join(&mut self, next: Self) {
+        if self.body.is_none() {
+            self.also.push(next.node);
+        }
         self.arrows.extend(next.arrows);
         self.arrows.sort_unstable();
         self.arrows.dedup();
@@ -150,7 +160,9 @@ impl Row {
     fn finish(&mut self, deeds: &Deeds) {
         let Some(body) = self.body.take() else {
             if self.arrows.is_empty() {
-                let who = if self.node == NodeId::HOST { String::new() } else { deeds.name(self.node) + " " };
+                let nodes = [self.node].into_iter().chain(self.also.iter().copied());
+                let who: String =
+                    nodes.filter(|node| *node != NodeId::HOST).map(|node| deeds.name(node) + " ").collect();
                 let struck: Vec<String> = self.struck.iter().map(|node| deeds.name(*node)).collect();
                 let of = if struck.is_empty() { String::new() } else { format!(" of {}", struck.join(" ")) };
                 self.text = format!("{who}{}{of}", self.text);

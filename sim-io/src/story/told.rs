@@ -16,7 +16,8 @@ use crate::records as io;
 /// How much a deed matters by itself, to a reader who wants to know how it came to the end.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Weight {
-    /// Told only when everything is, for it says again what another record says.
+    /// Told only when everything is, or when it proves something: it says again what another record says, or what
+    /// goes without saying. What it follows from is told for all that.
     #[default]
     Detail,
     /// Told when something follows from it.

@@ -104,8 +104,9 @@ fn forgotten(facts: &Facts, failure: &Failure) -> Option<Proof> {
     let mut roots = vec![answered];
     for entry in &facts.dropped {
         if facts.commands.get(&entry.digest).is_some_and(|(_, call)| *call == asked.call) {
-            roots.push(entry.at);
-            sentences.push(format!("n{} loses its entry {} (#{}).", entry.node, words::entry(entry.index, entry.term), entry.at));
+            let (records, sentence) = facts.loss(entry);
+            roots.extend(records);
+            sentences.push(sentence);
         }
     }
     sentences.truncate(4);

@@ -18,6 +18,13 @@ pub(super) struct Leads {
     pub log: Rc<Vec<(u64, u64)>>,
 }
 
+impl Leads {
+    /// Whether that server elected it, as far as it counted.
+    pub fn has_vote_of(&self, node: u16) -> bool {
+        self.node == node || self.votes.iter().any(|(voter, _)| *voter == u64::from(node))
+    }
+}
+
 /// Somebody takes an entry for committed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Claims {
@@ -98,6 +105,8 @@ pub(super) struct Facts {
     pub recovers: Vec<Recovers>,
     pub asked: Vec<Asked>,
     pub panics: Vec<u64>,
+    /// Answers to AppendEntries that vouch for a log: (server, up to which index, at).
+    pub vouched: Vec<(u16, u64, u64)>,
     /// (what, server, at).
     pub notes: Vec<(Note, u16, u64)>,
     /// By operation: what it is.
@@ -109,6 +118,30 @@ pub(super) struct Facts {
 }
 
 impl Facts {
+    /// The answer in which a server vouched for an entry that it lost later.
+    pub fn vouched_for(&self, lost: &Logged) -> Option<u64> {
+        let appended = self.appended.iter().filter(|entry| {
+            (entry.node, entry.index, entry.term) == (lost.node, lost.index, lost.term) && entry.at < lost.at
+        });
+        let appended = appended.map(|entry| entry.at).max()?;
+        let mut answers = self.vouched.iter().filter(|(node, index, at)| {
+            *node == lost.node && *index >= lost.index && (appended..lost.at).contains(at)
+        });
+        answers.next().map(|(.., at)| *at)
+    }
+
+    /// How a server lost an entry: the records, and a sentence.
+    pub fn loss(&self, lost: &Logged) -> (Vec<u64>, String) {
+        let entry = super::words::entry(lost.index, lost.term);
+        match self.vouched_for(lost) {
+            Some(vouched) => {
+                let sentence = format!("n{} had vouched for {entry} (#{vouched}) and lost it (#{}).", lost.node, lost.at);
+                (vec![vouched, lost.at], sentence)
+            }
+            None => (vec![lost.at], format!("n{} had {entry} and lost it (#{}).", lost.node, lost.at)),
+        }
+    }
+
     /// What the command of an entry is called.
     pub fn command(&self, digest: u64) -> String {
         self.commands.get(&digest).map_or_else(|| "no-op".to_owned(), |(text, _)| text.clone())

@@ -51,6 +51,9 @@ impl Teller {
             }
             Message::AppendReply(answer) => {
                 self.facts.notes.push((Note::Answered, seen.record.node.0, seen.ordinal));
+                if let AppendOutcome::Matched(index) = answer.outcome {
+                    self.facts.vouched.push((seen.record.node.0, index.0, seen.ordinal));
+                }
                 answers(told, self.server(node), answer)
             }
             Message::ClientRequest(ask) => {
@@ -76,10 +79,10 @@ impl Teller {
         }
         server.vote = to;
         told.text += &format!(" (n{node}'s log ends {})", words::entry(index, term));
-        let life = seen.record.incarnation;
+        let (life, log) = (seen.record.incarnation, server.log.iter().map(|held| held.term).collect());
         let granted = server.granted.entry(reply.term.0).or_default();
-        let others: Vec<Granted> = granted.iter().filter(|other| other.candidate != to).copied().collect();
-        granted.push(Granted { candidate: to, sent: seen.ordinal, life });
+        let others: Vec<Granted> = granted.iter().filter(|other| other.candidate != to).cloned().collect();
+        granted.push(Granted { candidate: to, sent: seen.ordinal, life, log });
         // What it told somebody else in the same term, and what came in between.
         for other in &others {
             told.causes.push(other.sent);

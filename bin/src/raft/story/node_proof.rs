@@ -20,18 +20,19 @@ pub(super) fn prove(teller: &Teller, failure: &Failure) -> Option<Proof> {
     let mut roots = Vec::new();
     if let Some(node) = named(&failure.evidence) {
         let last = |note: Note, count: usize| latest(facts, failure.record, node, note, count);
-        // Both slots of the state file may matter: its last two writes.
-        for (note, count) in [(Note::HardWritten, 2), (Note::Down, 1), (Note::Recovered, 1), (Note::Answered, 1), (Note::Halted, 1)] {
+        for (note, count) in [(Note::Down, 1), (Note::Recovered, 1), (Note::Halted, 1)] {
             roots.extend(last(note, count));
         }
+        // Both slots of the state file may matter; and what a server that lags told its leader last.
+        let (note, count) = if is(Property::Fidelity) { (Note::HardWritten, 2) } else { (Note::Answered, 1) };
+        roots.extend(last(note, count));
         let down = last(Note::Down, 1).first().copied().unwrap_or(0);
         roots.extend(last(Note::Crashed, usize::MAX).into_iter().filter(|at| *at > down));
         let dropped = facts.dropped.iter().filter(|entry| entry.node == node && entry.at < failure.record);
-        if let Some(lost) = dropped.clone().map(|entry| entry.at).max() {
-            let entries: Vec<String> =
-                dropped.filter(|entry| entry.at == lost).map(|entry| words::entry(entry.index, entry.term)).collect();
-            roots.push(lost);
-            sentences.push(format!("The last that n{node} lost of its log is {} (#{lost}).", entries.join(" ")));
+        if let Some(lost) = dropped.max_by_key(|entry| (entry.at, entry.index)) {
+            let (records, sentence) = facts.loss(lost);
+            roots.extend(records);
+            sentences.push(sentence);
         }
         // Who took for committed what the server lacks.
         if is(Property::Liveness)

@@ -25,7 +25,7 @@ pub(super) fn prove(teller: &Teller, deeds: &Deeds, failure: &Failure) -> Option
     if is(Property::ElectionSafety) {
         two_leaders(teller, until)
     } else if is(Property::LeaderCompleteness) {
-        leader_without(facts, until)
+        leader_without(teller, until)
     } else if is(Property::StateMachineSafety) {
         two_commands(facts, until)
     } else if is(Property::LogMatching) {
@@ -40,6 +40,8 @@ pub(super) fn prove(teller: &Teller, deeds: &Deeds, failure: &Failure) -> Option
         None
     }
 }
+
+const MOST_SENTENCES: usize = 5;
 
 fn proof(roots: impl IntoIterator<Item = u64>, sentences: Vec<String>) -> Option<Proof> {
     Some(Proof { roots: roots.into_iter().collect(), sentences })
@@ -97,7 +99,8 @@ fn two_leaders(teller: &Teller, until: u64) -> Option<Proof> {
 }
 
 /// An entry is taken for committed that the leader of a later term does not have.
-fn leader_without(facts: &Facts, until: u64) -> Option<Proof> {
+fn leader_without(teller: &Teller, until: u64) -> Option<Proof> {
+    let facts = &teller.facts;
     let claims = facts.claims.iter().filter(|claim| claim.at < until);
     let leads: Vec<&Leads> = facts.leads.iter().filter(|leads| leads.at < until).collect();
     // Of all pairs, the one that was complete first.
@@ -124,15 +127,29 @@ fn leader_without(facts: &Facts, until: u64) -> Option<Proof> {
         }
     };
     let entry = format!("{} ({})", words::entry(index, term), facts.command(digest));
-    let sentences = vec![
+    let mut sentences = vec![
         format!("n{} takes entry {entry} for committed in term {} (#{}).", claim.node, claim.term, claim.at),
         format!("The leader of term {}, n{} (#{}), is elected without it: its log {has}.", leader.term, leader.node, leader.at),
     ];
-    // How the entry got lost where it was, if it was there.
-    let lost = facts.dropped.iter().filter(|dropped| {
-        (dropped.node, dropped.index, dropped.term) == (leader.node, index, term) && dropped.at < until
-    });
-    proof([claim.at, leader.at].into_iter().chain(lost.map(|dropped| dropped.at)), sentences)
+    let mut roots = vec![claim.at, leader.at];
+    // How the entry got lost where it was, if it was there; and which of the voters had it.
+    for lost in facts.dropped.iter().filter(|lost| {
+        (lost.index, lost.term) == (index, term) && lost.at < until && leader.has_vote_of(lost.node)
+    }) {
+        let (records, sentence) = facts.loss(lost);
+        roots.extend(records);
+        sentences.push(sentence);
+    }
+    for (voter, _) in &leader.votes {
+        let granted = teller.nodes.get(voter).and_then(|server| server.granted.get(&leader.term));
+        let given = granted.into_iter().flatten().find(|given| given.candidate == u64::from(leader.node));
+        if let Some(given) = given.filter(|given| given.log.get(index as usize - 1) == Some(&term)) {
+            roots.push(given.sent);
+            sentences.push(format!("n{voter} voted for n{} (#{}) with {} in its own log.", leader.node, given.sent, words::entry(index, term)));
+        }
+    }
+    sentences.truncate(MOST_SENTENCES);
+    proof(roots, sentences)
 }
 
 /// One index, two commands, or one command and two replies.

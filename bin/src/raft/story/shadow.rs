@@ -17,11 +17,13 @@ pub(super) struct Held {
 }
 
 /// A vote in a reply.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Granted {
     pub candidate: u64,
     pub sent: u64,
     pub life: u32,
+    /// The terms of its log then.
+    pub log: Vec<u64>,
 }
 
 /// A message that arrived.

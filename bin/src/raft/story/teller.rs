@@ -138,7 +138,9 @@ impl Teller {
                 _ => String::new(),
             };
             let text = format!("counts a vote of n{from} for t{term}{of}");
-            Some(Told::new(Weight::Cause, text).after(ways(received.map(|(_, way)| way))))
+            // That a vote of this very term is counted goes without saying.
+            let weight = if of.is_empty() { Weight::Detail } else { Weight::Cause };
+            Some(Told::new(weight, text).after(ways(received.map(|(_, way)| way))))
         }
     }
 
@@ -443,7 +445,7 @@ impl Program for Teller {
                 unsynced.push(format!("term {term} with {}", words::vote(vote)));
             }
             if how == Down::PowerOff {
-                told.text = "loses power".to_owned();
+                told.text = "without power".to_owned();
                 let list = if unsynced.is_empty() { "nothing".to_owned() } else { unsynced.join(" and ") };
                 told.text += &format!("; not synced: {list}");
             }
@@ -457,6 +459,7 @@ impl Program for Teller {
         } else if let Some(io::FsyncStarted { file, .. }) = record.get() {
             let server = self.server(node);
             server.sync_begins(file);
+            told.weight = Weight::Detail;
             told.causes.extend(server.hard_written.filter(|_| server.hard_file == Some(file)));
         } else if let Some(io::FsyncDone { file }) = record.get() {
             let server = self.server(node);

@@ -74,7 +74,7 @@ pub(super) fn reply(reply: &OpReply) -> String {
 }
 
 pub(super) fn entry(index: u64, term: u64) -> String {
-    if index == 0 { "the start".to_owned() } else { format!("{index}/{term}") }
+    if index == 0 { "0".to_owned() } else { format!("{index}/{term}") }
 }
 
 pub(super) fn last(last: LastEntry) -> String {

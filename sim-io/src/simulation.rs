@@ -200,7 +200,10 @@ impl Scenario for Simulation {
 
     fn run(&self, timeline: &Timeline<SimulationConfig, Plan>, watch: Watch) -> (RunReport, Vec<String>) {
         let (report, tape) = self.play(timeline, watch);
-        (report, tape.map(|tape| as_plain_lines(&Deeds::read(&tape, &mut Plain::default()))).unwrap_or_default())
+        (
+            report,
+            tape.map(|tape| as_plain_lines(&Deeds::read(&tape, &mut Plain::default()))).unwrap_or_default(),
+        )
     }
 
     fn simpler(&self, plan: &Plan) -> Vec<Plan> {
@@ -217,11 +220,17 @@ impl Simulation {
         reach: Reach,
         style: Style,
     ) -> (RunReport, Vec<String>) {
-        let (report, tape) = self.play(timeline, Watch { story: true });
+        let (report, tape) = self.record(timeline);
         let mut program = Plain::default();
-        let deeds = Deeds::read(&tape.unwrap_or_default(), &mut program);
+        let deeds = Deeds::read(&tape, &mut program);
         let proof = Proof::of_first(&report.findings, &deeds);
         (report, draw(&deeds, &proof, &program, reach, style))
+    }
+
+    /// Runs a timeline and keeps everything, for a story told by a [`crate::story::Program`] that knows more.
+    pub fn record(&self, timeline: &Timeline<SimulationConfig, Plan>) -> (RunReport, Tape) {
+        let (report, tape) = self.play(timeline, Watch { story: true });
+        (report, tape.unwrap_or_default())
     }
 
     fn play(&self, timeline: &Timeline<SimulationConfig, Plan>, watch: Watch) -> (RunReport, Option<Tape>) {

@@ -40,8 +40,6 @@ const LEFT: usize = 19;
 /// So much is left out between two lines at least where a line says what it was.
 const GAP_NS: u64 = 20_000_000;
 const MOST_GAPS: usize = 6;
-/// Legend and names.
-const HEAD: usize = 2;
 
 const DIM: &str = "\x1b[2m";
 const BOLD: &str = "\x1b[1m";
@@ -51,12 +49,15 @@ const PLAIN: &str = "\x1b[0m";
 /// The account of a run, a string a line: legend, columns, and the proof, in as many as `reach` allows.
 pub fn draw(deeds: &Deeds, proof: &Proof, program: &impl Program, reach: Reach, style: Style) -> Vec<String> {
     let page = |shown: &BTreeSet<u64>| Page::new(deeds, arrange(deeds, shown, reach.all), proof, style);
-    let ending = page(&BTreeSet::new()).proof(proof).len();
-    let room = Reach { lines: reach.lines.saturating_sub(HEAD + MOST_GAPS + ending), ..reach };
+    let legend = wrap(&program.legend(), style.width);
+    let around = legend.len() + 1 + MOST_GAPS + page(&BTreeSet::new()).proof(proof).len();
+    let room = Reach { lines: reach.lines.saturating_sub(around), ..reach };
     let shown = select(deeds, proof, room, |shown| page(shown).height());
     let page = page(&shown);
-    let gaps = if reach.all { BTreeMap::new() } else { gaps(deeds, &shown, &page.rows, program, page.text_width()) };
-    let mut lines = vec![page.paint(DIM, &program.legend()), page.head()];
+    let gaps =
+        if reach.all { BTreeMap::new() } else { gaps(deeds, &shown, &page.rows, program, page.text_width()) };
+    let mut lines: Vec<String> = legend.iter().map(|line| page.paint(DIM, line)).collect();
+    lines.push(page.head());
     lines.extend(page.body(&gaps));
     if reach.until.is_none_or(|until| proof.roots.iter().all(|root| *root <= until)) {
         lines.extend(page.proof(proof));
@@ -184,12 +185,18 @@ impl Page {
     /// The nodes' lines where something happens.
     fn cells(&self, row: &Row, drawn: &BTreeMap<NodeId, char>) -> String {
         let mut cells: Vec<char> = self.still(drawn).chars().collect();
-        let place = |node: NodeId| self.columns.iter().position(|(known, _)| *known == node).map(|at| at * self.pitch);
+        let place = |node: NodeId| {
+            self.columns.iter().position(|(known, _)| *known == node).map(|at| at * self.pitch)
+        };
         let Some(here) = place(row.node) else {
             row.struck.iter().filter_map(|node| place(*node)).for_each(|at| cells[at] = row.mark);
             return cells.into_iter().collect();
         };
-        row.also.iter().chain(&row.struck).filter_map(|node| place(*node)).for_each(|at| cells[at] = row.mark);
+        row.also
+            .iter()
+            .chain(&row.struck)
+            .filter_map(|node| place(*node))
+            .for_each(|at| cells[at] = row.mark);
         for there in row.arrows.iter().filter_map(|(node, _)| place(*node)) {
             for cell in &mut cells[here.min(there) + 1..here.max(there)] {
                 *cell = if matches!(*cell, ' ' | '─') { '─' } else { '┼' };

@@ -12,7 +12,7 @@ use sim_runtime::trace::{EventCaptured, Record};
 
 use super::devices::{Devices, lost};
 use super::tape::Tape;
-use super::told::{Program, Seen, Told, describe, Weight};
+use super::told::{Program, Seen, Told, Weight, describe};
 use crate::net::Contents;
 use crate::records as io;
 
@@ -35,8 +35,10 @@ pub enum Passage {
     Received {
         /// From whom.
         from: NodeId,
-        /// The sending.
+        /// The sending; of several messages that arrive together, that of the first.
         sent: Option<u64>,
+        /// Whether it was sent with everything that arrives with it.
+        alone: bool,
     },
 }
 
@@ -82,7 +84,8 @@ impl Deeds {
             all: Vec::with_capacity(tape.records.len()),
         };
         for (ordinal, record) in (0..).zip(&tape.records) {
-            let event = record.get().and_then(|EventCaptured { ordinal, .. }| tape.events.get(ordinal as usize));
+            let event =
+                record.get().and_then(|EventCaptured { ordinal, .. }| tape.events.get(ordinal as usize));
             let (messages, peer) = (Vec::new(), record.node);
             let mut seen = Seen { ordinal, record, event, messages, peer, arrives: false, sent: None };
             let passage = reader.follow(&mut seen);
@@ -149,7 +152,9 @@ fn frames(contents: &Contents, program: &impl Program) -> BTreeMap<Stream, Vec<(
     let mut found = BTreeMap::new();
     for (connection, to, bytes) in contents.streams() {
         let (mut ends, mut at) = (Vec::new(), 0);
-        while let Some(len) = program.frame_bytes(&bytes[at..]).filter(|len| (1..=bytes.len() - at).contains(len)) {
+        while let Some(len) =
+            program.frame_bytes(&bytes[at..]).filter(|len| (1..=bytes.len() - at).contains(len))
+        {
             ends.push((at, at + len));
             at += len;
         }
@@ -189,7 +194,7 @@ impl<'a> Reader<'a> {
             (seen.peer, seen.sent) = (from, self.datagrams.get(&id).copied());
             seen.messages.extend(self.contents.datagram(id).map(|bytes| (bytes, seen.sent)));
             self.arrived(seen.sent, ordinal);
-            return Passage::Received { from, sent: seen.sent };
+            return Passage::Received { from, sent: seen.sent, alone: true };
         }
         if let Some(io::DatagramLost { why, id, .. }) = record.get() {
             seen.sent = self.datagrams.get(&id).copied();
@@ -198,7 +203,9 @@ impl<'a> Reader<'a> {
         }
         if let Some(io::FlightSent { connection, to, len, begin, .. }) = record.get() {
             self.flights.entry((connection, to)).or_default().sent.push((begin + u64::from(len), ordinal));
-            seen.messages = self.messages((connection, to), |first, _| (begin..begin + u64::from(len)).contains(&(first + 1)));
+            seen.messages = self.messages((connection, to), |first, _| {
+                (begin..begin + u64::from(len)).contains(&(first + 1))
+            });
             seen.peer = to;
             return Passage::Sent { to, arrivals: Vec::new(), lost: None };
         }
@@ -220,7 +227,7 @@ impl<'a> Reader<'a> {
             }
             pieces.values().for_each(|sent| self.arrived(Some(*sent), ordinal));
             seen.peer = from;
-            return Passage::Received { from, sent: seen.sent };
+            return Passage::Received { from, sent: seen.sent, alone: pieces.len() <= 1 };
         }
         if let Some(io::FlightLost { connection, to, why, begin }) = record.get() {
             let flights = self.flights.entry((connection, to)).or_default();

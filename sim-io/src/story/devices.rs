@@ -62,7 +62,9 @@ impl Devices {
             let text = format!("went down with this under way: {name}, for {} us", open_for_ns / 1_000);
             Some(Told::new(Weight::Cause, text).after(self.down.get(&record.node).copied()))
         } else {
-            record.get::<TaskPanicked>().map(|_| Told::new(Weight::Turn, "has a task that panics").marked('!'))
+            record
+                .get::<TaskPanicked>()
+                .map(|_| Told::new(Weight::Turn, "has a task that panics").marked('!'))
         }
     }
 
@@ -77,7 +79,9 @@ impl Devices {
         } else {
             let io::FaultEnded { id, kind } = record.get()?;
             let told = Told::new(weight_of(kind), format!("fault {id} ends: {}", name(kind))).marked('#');
-            Some(Told { span: Span::Ends(format!("fault {id}")), ..told }.after(self.faults.get(&id).copied()))
+            Some(
+                Told { span: Span::Ends(format!("fault {id}")), ..told }.after(self.faults.get(&id).copied()),
+            )
         }
     }
 
@@ -102,7 +106,10 @@ impl Devices {
             let told = Told::new(Weight::Scene, format!("fails to sync file {file}")).after(began);
             Some(Told { span: Span::Ends(format!("fsync of file {file}")), ..told })
         } else if let Some(io::FsyncLied { file }) = record.get() {
-            Some(Told::new(Weight::Scene, format!("is told by its disk that file {file} is synced, and it is not")))
+            Some(Told::new(
+                Weight::Scene,
+                format!("is told by its disk that file {file} is synced, and it is not"),
+            ))
         } else if let Some(crashed) = record.get() {
             Some(crashed_file(&crashed).after(self.down.get(&record.node).copied()))
         } else if let Some(io::CrashedNames { lost, kept, .. }) = record.get() {

@@ -1,9 +1,15 @@
 //! Lines: a story for programs: as JSON, one object a line, or as plain text, one record a line.
 //!
-//! In JSON, a deed: `{"record": 812, "time_ns": 31204000, "node": 1, "name": "n1", "incarnation": 1, "what": "own" | "sent" |
-//! "received", "text": "..", "causes": [..], "proves": false}`; one that is sent has `"to"` and `"arrivals"` (records), and
-//! `"lost"` with a reason if it did not arrive; one that is received has `"from"` and `"sent"` (a record, or null). The last
-//! line is `{"violation": ["sentence", ..], "roots": [..]}`, both empty where nothing is wrong.
+//! In JSON, a deed:
+//!
+//! ```json
+//! {"record": 812, "time_ns": 31204000, "node": 1, "name": "n1", "incarnation": 1, "what": "own", "text": "..",
+//!  "causes": [790, 803], "proves": false}
+//! ```
+//!
+//! `causes` are records; `proves` tells those that the violation rests on. `what` may also be `sent`, with `to` (a node),
+//! `arrivals` (records), and `lost` (a reason) if it did not arrive; or `received`, with `from` (a node) and `sent` (a
+//! record, or null). The last line is `{"violation": ["sentence", ..], "roots": [..]}`, both empty where nothing is wrong.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +56,7 @@ fn object(deeds: &Deeds, ordinal: u64, proves: bool) -> Value {
                 object["lost"] = (*why).into();
             }
         }
-        Passage::Received { from, sent } => {
+        Passage::Received { from, sent, .. } => {
             object["what"] = "received".into();
             object["from"] = from.0.into();
             object["sent"] = (*sent).into();

@@ -4,8 +4,8 @@
 //!   deeds that set the scene meanwhile ───────────────┴──► as many as fit
 //!
 //! Nearly all of a run is in the causal past of its end: every heartbeat is. So a deed counts by how many steps of
-//! *reasons* lie between it and the violation (a program says what a deed follows from, not only what came before it), and
-//! the nearest are shown.
+//! *reasons* lie between it and the violation (a program says what a deed follows from, not only what came before
+//! it), and the nearest are shown.
 //!
 //! Invariants: what proves the violation is always shown; a receipt and its sending are shown together or not at all.
 //! Not here: what follows from what ([`super::Told::causes`]), lines (`rows.rs`).
@@ -28,8 +28,8 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// The proof of the failure that is the run's verdict, for a program of which nothing is known: the last deed before it
-    /// that is no detail.
+    /// The proof of the failure that is the run's verdict, for a program of which nothing is known: the last deed
+    /// before it that is no detail.
     pub fn of_first(found: &Findings, deeds: &Deeds) -> Self {
         let Some(failure) = found.first() else { return Self::default() };
         let until = failure.record.min(deeds.len());
@@ -37,7 +37,9 @@ impl Proof {
             let deed = &deeds[*deed];
             deed.told.weight >= Weight::Scene && deed.node != NodeId::HOST
         });
-        let named = root.map_or_else(String::new, |root| format!(" The last before it: {} (#{root}).", deeds.sentence(root)));
+        let named = root.map_or_else(String::new, |root| {
+            format!(" The last before it: {} (#{root}).", deeds.sentence(root))
+        });
         let sentence = format!("{}: {}.{named}", failure.property, failure.evidence);
         Self { roots: root.into_iter().collect(), sentences: vec![sentence] }
     }

@@ -1,8 +1,8 @@
 //! Perfetto: a run in the trace event format of Chrome, for <https://ui.perfetto.dev> or `chrome://tracing`.
 //!
-//! A process a node. What lasts is a slice on a track of its own (lives, roles, syncs, operations, faults), messages are
-//! slices without length on the track `messages`, with an arrow from sending to receipt; everything else is an instant
-//! on the track `deeds`. Times are microseconds of virtual time.
+//! A process a node. What lasts is a slice on a track of its own (lives, roles, syncs, operations, faults), messages
+//! are slices of a microsecond on the track `messages`, with an arrow from sending to receipt; everything else is an
+//! instant on the track `deeds`. Times are microseconds of virtual time.
 //!
 //! Format: "Trace Event Format", Google, 2016 (JSON object form).
 
@@ -78,11 +78,13 @@ impl Writer {
         if *passage != Passage::None {
             let tid = self.track(*node, "messages");
             self.events.push(json!({
-                "ph": "X", "cat": "message", "name": told.text, "pid": pid, "tid": tid, "ts": ts, "dur": 1, "args": args,
+                "ph": "X", "cat": "message", "name": told.text, "pid": pid, "tid": tid, "ts": ts, "dur": 1,
+                "args": args,
             }));
             if let Some((ph, id)) = flow {
                 self.events.push(json!({
-                    "ph": ph, "cat": "message", "name": "message", "id": id, "bp": "e", "pid": pid, "tid": tid, "ts": ts,
+                    "ph": ph, "cat": "message", "name": "message", "id": id, "bp": "e", "pid": pid, "tid": tid,
+                    "ts": ts,
                 }));
             }
         } else if told.weight > Weight::Detail {

@@ -51,7 +51,9 @@ pub(super) fn arrange(deeds: &Deeds, shown: &BTreeSet<u64>, each_record: bool) -
         let deed = &deeds[ordinal];
         let row = match &deed.passage {
             Passage::None => plain(ordinal, deed),
-            Passage::Received { from, sent } => received(deeds, ordinal, deed, *from, *sent),
+            Passage::Received { from, sent, alone } => {
+                received(deeds, ordinal, deed, *from, sent.filter(|_| *alone))
+            }
             Passage::Sent { to, arrivals, lost } => {
                 let arrival = arrivals.iter().find(|arrival| shown.contains(arrival)).copied();
                 let together = arrival.filter(|arrival| {
@@ -131,7 +133,8 @@ fn sent(
 
 fn received(deeds: &Deeds, ordinal: u64, deed: &Deed, from: NodeId, sent: Option<u64>) -> Row {
     let (from_name, name) = (deeds.name(from), deeds.name(deed.node));
-    let when = sent.map_or_else(String::new, |sent| format!(", sent at {} (#{sent})", millis(deeds[sent].time_ns)));
+    let when =
+        sent.map_or_else(String::new, |sent| format!(", sent at {} (#{sent})", millis(deeds[sent].time_ns)));
     let note = if deed.told.note.is_empty() { String::new() } else { format!(" [{}]", deed.told.note) };
     let text = format!("{name} receives from {from_name}: {}{note}{when}", deed.told.text);
     Row { text, arrows: vec![(from, false)], ..plain(ordinal, deed) }

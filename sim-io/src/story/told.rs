@@ -163,7 +163,8 @@ impl Program for Plain {
         } else if let Some(io::DatagramDelivered { len, .. }) = seen.record.get() {
             Told::new(Weight::Cause, format!("{len} bytes"))
         } else if let Some(io::FlightSent { len, connection, .. }) = seen.record.get() {
-            Told::new(Weight::Cause, format!("{len} bytes of stream {connection}")).counted("pieces of streams")
+            Told::new(Weight::Cause, format!("{len} bytes of stream {connection}"))
+                .counted("pieces of streams")
         } else if let Some(io::FlightDelivered { len, connection, .. }) = seen.record.get() {
             Told::new(Weight::Cause, format!("{len} bytes of stream {connection}"))
         } else {

@@ -68,7 +68,9 @@ fn no_order(facts: &Facts, deeds: &Deeds, violation: &Violation<u64>) -> Option<
 fn twice(facts: &Facts, failure: &Failure) -> Option<Proof> {
     let mut earlier: Vec<&(u16, u32, words::Call, u64, u64)> = Vec::new();
     for executes in facts.executes.iter().filter(|(.., at)| *at < failure.record) {
-        let same = |other: &&&(u16, u32, words::Call, u64, u64)| (other.0, other.1, other.2) == (executes.0, executes.1, executes.2);
+        let same = |other: &&&(u16, u32, words::Call, u64, u64)| {
+            (other.0, other.1, other.2) == (executes.0, executes.1, executes.2)
+        };
         if let Some(first) = earlier.iter().find(same) {
             let (node, _, call, index, at) = *executes;
             let sentence = format!(
@@ -78,7 +80,10 @@ fn twice(facts: &Facts, failure: &Failure) -> Option<Proof> {
                 first.4
             );
             let asked = facts.asked.iter().find(|asked| asked.call == call).map(|asked| asked.invoked);
-            return Some(Proof { roots: [first.4, at].into_iter().chain(asked).collect(), sentences: vec![sentence] });
+            return Some(Proof {
+                roots: [first.4, at].into_iter().chain(asked).collect(),
+                sentences: vec![sentence],
+            });
         }
         earlier.push(executes);
     }
@@ -99,8 +104,10 @@ fn forgotten(facts: &Facts, failure: &Failure) -> Option<Proof> {
     let answered = || facts.asked.iter().filter(|asked| asked.answered.is_some_and(|at| at < failure.record));
     let asked = answered().find(name).or_else(|| answered().find(dropped))?;
     let answered = asked.answered?;
-    let mut sentences =
-        vec![format!("{} was answered as done (#{answered}), and is in no state any more.", facts.call(asked.call))];
+    let mut sentences = vec![format!(
+        "{} was answered as done (#{answered}), and is in no state any more.",
+        facts.call(asked.call)
+    )];
     let mut roots = vec![answered];
     for entry in &facts.dropped {
         if facts.commands.get(&entry.digest).is_some_and(|(_, call)| *call == asked.call) {

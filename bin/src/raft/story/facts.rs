@@ -105,6 +105,8 @@ pub(super) struct Facts {
     pub recovers: Vec<Recovers>,
     pub asked: Vec<Asked>,
     pub panics: Vec<u64>,
+    /// (server, term and vote that it wrote, at).
+    pub hard: Vec<(u16, (u64, u64), u64)>,
     /// Answers to AppendEntries that vouch for a log: (server, up to which index, at).
     pub vouched: Vec<(u16, u64, u64)>,
     /// (what, server, at).
@@ -135,7 +137,10 @@ impl Facts {
         let entry = super::words::entry(lost.index, lost.term);
         match self.vouched_for(lost) {
             Some(vouched) => {
-                let sentence = format!("n{} had vouched for {entry} (#{vouched}) and lost it (#{}).", lost.node, lost.at);
+                let sentence = format!(
+                    "n{} had vouched for {entry} (#{vouched}) and lost it (#{}).",
+                    lost.node, lost.at
+                );
                 (vec![vouched, lost.at], sentence)
             }
             None => (vec![lost.at], format!("n{} had {entry} and lost it (#{}).", lost.node, lost.at)),

@@ -31,7 +31,9 @@ impl Teller {
             all.causes.extend(told.causes);
             all.label = told.label;
         }
-        let times = |(text, times): &(String, u32)| if *times == 1 { text.clone() } else { format!("{text} (×{times})") };
+        let times = |(text, times): &(String, u32)| {
+            if *times == 1 { text.clone() } else { format!("{text} (×{times})") }
+        };
         all.text = texts.iter().map(times).collect::<Vec<_>>().join("; ");
         all
     }

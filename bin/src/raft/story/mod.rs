@@ -5,7 +5,7 @@
 //! | `words` | what operations, values and messages are called |
 //! | `shadow` | what is remembered of each server |
 //! | `facts` | what a proof may have to name |
-//! | `teller` | what records mean, and what they follow from |
+//! | `teller`, `logs`, `lives` | what records mean, and what they follow from |
 //! | `messages` | what messages say, and what they meet |
 //! | `proof`, `client_proof`, `node_proof` | which records show the violation, and the sentences for it |
 //!
@@ -18,6 +18,8 @@ mod words;
 mod shadow;
 mod facts;
 mod teller;
+mod logs;
+mod lives;
 mod messages;
 mod proof;
 mod client_proof;
@@ -26,7 +28,9 @@ mod node_proof;
 use linearizability::Verdict;
 use oracles::Recorder;
 use serde_json::Value;
-use sim_io::story::{Deeds, Proof, Reach, Style, Tape, as_json_lines, as_plain_lines, as_trace_events, draw, select};
+use sim_io::story::{
+    Deeds, Proof, Reach, Style, Tape, as_json_lines, as_plain_lines, as_trace_events, draw, select,
+};
 use sim_runtime::verdict::{Category, Findings, RunReport};
 
 use super::RaftTimeline;
@@ -78,7 +82,8 @@ impl Story {
 
 fn prove(teller: &Teller, deeds: &Deeds, found: &Findings, clients: &Recorder) -> Proof {
     let Some(failure) = found.first() else { return Proof::default() };
-    let verdict = (failure.category == Category::Linearizability).then(|| clients.judge(&linearizability::Options::default()));
+    let verdict = (failure.category == Category::Linearizability)
+        .then(|| clients.judge(&linearizability::Options::default()));
     let violation = verdict.as_ref().and_then(Verdict::violation);
     let proof = proof::prove(teller, deeds, failure)
         .or_else(|| client_proof::prove(teller, deeds, failure, violation))

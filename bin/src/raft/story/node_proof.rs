@@ -1,5 +1,5 @@
-//! Node proof: violations that are about the state of one server, or about what did not happen. The deeds that made that
-//! server what it is: how it went down, what its disk kept, what it found there, what it told its leader last.
+//! Node proof: violations that are about the state of one server, or about what did not happen. The deeds that made
+//! that server what it is: how it went down, what its disk kept, what it found there, what it told its leader last.
 
 use oracles::Property;
 use sim_io::story::Proof;
@@ -36,21 +36,37 @@ pub(super) fn prove(teller: &Teller, failure: &Failure) -> Option<Proof> {
         }
         // Who took for committed what the server lacks.
         if is(Property::Liveness)
-            && let Some(claim) = facts.claims.iter().filter(|claim| claim.at < failure.record).max_by_key(|claim| (claim.log.len(), u64::MAX - claim.at))
+            && let Some(claim) = facts
+                .claims
+                .iter()
+                .filter(|claim| claim.at < failure.record)
+                .max_by_key(|claim| (claim.log.len(), u64::MAX - claim.at))
         {
             roots.push(claim.at);
             let (index, term) = (claim.log.len() as u64, claim.log.last().map_or(0, |(term, _)| *term));
-            sentences.push(format!("n{} takes {} for committed (#{}).", claim.node, words::entry(index, term), claim.at));
+            sentences.push(format!(
+                "n{} takes {} for committed (#{}).",
+                claim.node,
+                words::entry(index, term),
+                claim.at
+            ));
         }
-    } else if let Some(asked) = facts.asked.iter().find(|asked| asked.answered.is_none() && asked.invoked < failure.record) {
+    } else if let Some(asked) =
+        facts.asked.iter().find(|asked| asked.answered.is_none() && asked.invoked < failure.record)
+    {
         roots.push(asked.invoked);
-        sentences.push(format!("{} was called (#{}) and has no answer.", facts.call(asked.call), asked.invoked));
+        sentences.push(format!(
+            "{} was called (#{}) and has no answer.",
+            facts.call(asked.call),
+            asked.invoked
+        ));
     }
     (!roots.is_empty()).then_some(Proof { roots, sentences })
 }
 
 fn latest(facts: &Facts, until: u64, node: u16, note: Note, count: usize) -> Vec<u64> {
-    let notes = facts.notes.iter().rev().filter(|(kind, who, at)| (*kind, *who) == (note, node) && *at < until);
+    let notes =
+        facts.notes.iter().rev().filter(|(kind, who, at)| (*kind, *who) == (note, node) && *at < until);
     notes.take(count).map(|(.., at)| *at).collect()
 }
 

@@ -13,7 +13,7 @@ use oracles::Property;
 use sim_io::story::{Deeds, Proof};
 use sim_runtime::verdict::{Category, Failure};
 
-use super::facts::{Applies, Claims, Facts, Leads, Logged, Recovers};
+use super::facts::{Applies, Claims, Facts, Leads, Logged, Note, Recovers};
 use super::teller::Teller;
 use super::words;
 
@@ -65,7 +65,8 @@ fn two_leaders(teller: &Teller, until: u64) -> Option<Proof> {
         let voters: Vec<String> = voters.map(|voter| format!("n{voter}")).collect();
         format!("n{} (#{}) by {}", leads.node, leads.at, voters.join(" "))
     };
-    let mut sentences = vec![format!("Two leaders are elected in term {term}: {} and {}.", by(one), by(other))];
+    let mut sentences =
+        vec![format!("Two leaders are elected in term {term}: {} and {}.", by(one), by(other))];
     let mut roots = vec![one.at, other.at];
     let votes = |leads: &Leads| leads.votes.clone();
     for (voter, counted) in votes(one).into_iter().chain(votes(other)) {
@@ -75,14 +76,19 @@ fn two_leaders(teller: &Teller, until: u64) -> Option<Proof> {
         let told = |candidate: u16| given.iter().find(|granted| granted.candidate == u64::from(candidate));
         if let (Some(a), Some(b)) = (told(one.node), told(other.node)) {
             roots.extend([a.sent, b.sent]);
-            let sentence = format!("n{voter} gave its vote of term {term} to n{} (#{}) and to n{} (#{}).", one.node, a.sent, other.node, b.sent);
+            let sentence = format!(
+                "n{voter} gave its vote of term {term} to n{} (#{}) and to n{} (#{}).",
+                one.node, a.sent, other.node, b.sent
+            );
             if !sentences.contains(&sentence) {
                 sentences.push(sentence);
             }
         }
         let candidate = if one.votes.contains(&(voter, counted)) { one.node } else { other.node };
         if told(candidate).is_none() {
-            sentences.push(format!("n{voter} gave n{candidate} no vote of term {term}, yet one is counted (#{counted})."));
+            sentences.push(format!(
+                "n{voter} gave n{candidate} no vote of term {term}, yet one is counted (#{counted})."
+            ));
         }
     }
     for voter in [one, other] {
@@ -98,13 +104,18 @@ fn two_leaders(teller: &Teller, until: u64) -> Option<Proof> {
     proof(roots, sentences)
 }
 
+/// When a pair was complete, and at which index.
+type Complete = (u64, usize);
+/// Index, term, digest.
+type Entry = (u64, u64, u64);
+
 /// An entry is taken for committed that the leader of a later term does not have.
 fn leader_without(teller: &Teller, until: u64) -> Option<Proof> {
     let facts = &teller.facts;
     let claims = facts.claims.iter().filter(|claim| claim.at < until);
     let leads: Vec<&Leads> = facts.leads.iter().filter(|leads| leads.at < until).collect();
     // Of all pairs, the one that was complete first.
-    let mut found: Option<((u64, usize), &Claims, &Leads, (u64, u64, u64))> = None;
+    let mut found: Option<(Complete, &Claims, &Leads, Entry)> = None;
     for claim in claims {
         let Some((term, digest)) = claim.log.last().copied() else { continue };
         let index = claim.log.len();
@@ -129,7 +140,10 @@ fn leader_without(teller: &Teller, until: u64) -> Option<Proof> {
     let entry = format!("{} ({})", words::entry(index, term), facts.command(digest));
     let mut sentences = vec![
         format!("n{} takes entry {entry} for committed in term {} (#{}).", claim.node, claim.term, claim.at),
-        format!("The leader of term {}, n{} (#{}), is elected without it: its log {has}.", leader.term, leader.node, leader.at),
+        format!(
+            "The leader of term {}, n{} (#{}), is elected without it: its log {has}.",
+            leader.term, leader.node, leader.at
+        ),
     ];
     let mut roots = vec![claim.at, leader.at];
     // How the entry got lost where it was, if it was there; and which of the voters had it.
@@ -145,7 +159,12 @@ fn leader_without(teller: &Teller, until: u64) -> Option<Proof> {
         let given = granted.into_iter().flatten().find(|given| given.candidate == u64::from(leader.node));
         if let Some(given) = given.filter(|given| given.log.get(index as usize - 1) == Some(&term)) {
             roots.push(given.sent);
-            sentences.push(format!("n{voter} voted for n{} (#{}) with {} in its own log.", leader.node, given.sent, words::entry(index, term)));
+            let ends = words::entry(given.log.len() as u64, given.log.last().copied().unwrap_or(0));
+            let whom = format!("n{} (#{})", leader.node, given.sent);
+            sentences.push(format!(
+                "n{voter} had {}, its log ended {ends}, and voted for {whom}.",
+                words::entry(index, term)
+            ));
         }
     }
     sentences.truncate(MOST_SENTENCES);
@@ -161,7 +180,15 @@ fn two_commands(facts: &Facts, until: u64) -> Option<Proof> {
         if what(&known) == what(applies) {
             continue;
         }
-        let say = |a: &Applies| format!("n{} applies {} {} (#{})", a.node, words::entry(a.index, a.term), facts.command(a.digest), a.at);
+        let say = |a: &Applies| {
+            format!(
+                "n{} applies {} {} (#{})",
+                a.node,
+                words::entry(a.index, a.term),
+                facts.command(a.digest),
+                a.at
+            )
+        };
         let how = if (known.term, known.digest) == (applies.term, applies.digest) {
             ", and the replies differ".to_owned()
         } else {
@@ -183,16 +210,29 @@ fn two_logs(facts: &Facts, until: u64) -> Option<Proof> {
         }
         let mut roots = vec![known.at, logged.at];
         let entry = words::entry(logged.index, logged.term);
-        let mut sentences = vec![format!("n{} (#{}) and n{} (#{}) both have entry {entry}, but not the same log before it.", known.node, known.at, logged.node, logged.at)];
+        let mut sentences = vec![format!(
+            "n{} (#{}) and n{} (#{}) both have entry {entry}, but not the same log before it.",
+            known.node, known.at, logged.node, logged.at
+        )];
         // The entries before, as they came to be there.
         let before = |of: &Logged, index: u64| {
-            let here = facts.appended.iter().filter(|a| a.node == of.node && a.index == index && a.at <= of.at);
+            let here =
+                facts.appended.iter().filter(|a| a.node == of.node && a.index == index && a.at <= of.at);
             here.max_by_key(|a| a.at).copied()
         };
-        let parts = (1..=logged.index).filter_map(|index| Some((before(&known, index)?, before(logged, index)?)));
+        let parts =
+            (1..=logged.index).filter_map(|index| Some((before(&known, index)?, before(logged, index)?)));
         if let Some((one, other)) = parts.into_iter().find(|(one, other)| one.prefix != other.prefix) {
             roots.extend([one.at, other.at]);
-            let say = |l: &Logged| format!("n{} has {} {} (#{})", l.node, words::entry(l.index, l.term), facts.command(l.digest), l.at);
+            let say = |l: &Logged| {
+                format!(
+                    "n{} has {} {} (#{})",
+                    l.node,
+                    words::entry(l.index, l.term),
+                    facts.command(l.digest),
+                    l.at
+                )
+            };
             sentences.push(format!("They part at index {}: {}, {}.", one.index, say(&one), say(&other)));
         }
         return proof(roots, sentences);
@@ -214,5 +254,22 @@ fn taken_back(facts: &Facts, until: u64) -> Option<Proof> {
         state(was),
         state(found)
     );
-    proof([since, at], vec![sentence])
+    // What it had written until it showed that, and what it wrote last before it went down.
+    let down =
+        facts.notes.iter().rfind(|(note, who, down)| (*note, *who) == (Note::Down, node) && *down < at);
+    let down = down.map_or(at, |(.., down)| *down);
+    let mine = || facts.hard.iter().filter(|(who, ..)| *who == node);
+    let until_shown = mine().rfind(|(.., written)| *written < since);
+    let last = mine().rfind(|(.., written)| *written < down);
+    let mut sentences = vec![sentence];
+    if let Some((_, hard, written)) = until_shown {
+        sentences.push(format!("What it had written before it showed that: {} (#{written}).", state(*hard)));
+    }
+    if let Some((_, hard, written)) = last.filter(|last| Some(*last) != until_shown) {
+        sentences.push(format!("What it wrote last before it went down: {} (#{written}).", state(*hard)));
+    }
+    let writes = until_shown.into_iter().chain(last).map(|(.., written)| *written);
+    let crashed = facts.notes.iter().filter(|(note, who, _)| (*note, *who) == (Note::Crashed, node));
+    let crashed = crashed.map(|(.., crashed)| *crashed).filter(|crashed| (down..at).contains(crashed));
+    proof([since, down, at].into_iter().chain(writes).chain(crashed), sentences)
 }

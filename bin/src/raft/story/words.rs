@@ -121,7 +121,9 @@ pub(super) fn message(message: &Message<'_>) -> String {
         Message::Append(append) => {
             let (name, entries) = match append.entries.len() {
                 0 => ("heartbeat", String::new()),
-                count => ("AppendEntries", format!(" +{count} ({})", entries(append.entries, append.prev.index.0))),
+                count => {
+                    ("AppendEntries", format!(" +{count} ({})", entries(append.entries, append.prev.index.0)))
+                }
             };
             let prev = last(append.prev);
             format!("{name} t{} prev {prev}{entries}, commit {}", append.term, append.commit)

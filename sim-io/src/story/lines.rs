@@ -7,9 +7,10 @@
 //!  "causes": [790, 803], "proves": false}
 //! ```
 //!
-//! `causes` are records; `proves` tells those that the violation rests on. `what` may also be `sent`, with `to` (a node),
-//! `arrivals` (records), and `lost` (a reason) if it did not arrive; or `received`, with `from` (a node) and `sent` (a
-//! record, or null). The last line is `{"violation": ["sentence", ..], "roots": [..]}`, both empty where nothing is wrong.
+//! `causes` are records; `proves` tells those that the violation rests on. `what` may also be `sent`, with `to` (a
+//! node), `arrivals` (records), and `lost` (a reason) if it did not arrive; or `received`, with `from` (a node) and `sent`
+//! (a record, or null). The last line is `{"violation": ["sentence", ..], "roots": [..]}`, both empty where nothing is
+//! wrong.
 
 use std::collections::BTreeSet;
 

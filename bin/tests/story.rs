@@ -108,7 +108,7 @@ fn bin(args: &[&str]) -> Output {
 fn the_command_line_tells_writes_and_stops() {
     let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
     let told = text(&bin(&["replay", "1", "--profile", "reference", "--mutant", "canary", "--trace"]));
-    assert!(told.contains("ELECTION SAFETY is violated. Two leaders are elected in term 1"), "{told}");
+    assert!(told.contains("ELECTION SAFETY is violated. Term 1 has two leaders: "), "{told}");
     assert!(!told.contains('\x1b'), "no colours where nobody sees them");
 
     let file = std::env::temp_dir().join(format!("story-{}.json", std::process::id()));

@@ -40,7 +40,7 @@ impl Proof {
         let named = root.map_or_else(String::new, |root| {
             format!(" The last before it: {} (#{root}).", deeds.sentence(root))
         });
-        let sentence = format!("{}: {}.{named}", failure.property, failure.evidence);
+        let sentence = format!("{}: {}.{named}", failure.property.to_uppercase(), failure.evidence);
         Self { roots: root.into_iter().collect(), sentences: vec![sentence] }
     }
 }

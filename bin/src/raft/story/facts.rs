@@ -12,6 +12,8 @@ pub(super) struct Leads {
     pub node: u16,
     pub life: u32,
     pub at: u64,
+    /// It says so; else it only sends AppendEntries.
+    pub elected: bool,
     /// Voters that it counted, and when.
     pub votes: Vec<(u64, u64)>,
     /// Its log: terms and digests.

@@ -88,10 +88,9 @@ fn prove(teller: &Teller, deeds: &Deeds, found: &Findings, clients: &Recorder) -
     let proof = proof::prove(teller, deeds, failure)
         .or_else(|| client_proof::prove(teller, deeds, failure, violation))
         .or_else(|| node_proof::prove(teller, failure));
-    let mut proof = proof.unwrap_or_else(|| Proof::of_first(found, deeds));
-    let name = failure.property.to_uppercase();
+    let Some(mut proof) = proof else { return Proof::of_first(found, deeds) };
     if let Some(first) = proof.sentences.first_mut() {
-        *first = format!("{name} is violated. {first}");
+        *first = format!("{} is violated. {first}", failure.property.to_uppercase());
     }
     proof
 }

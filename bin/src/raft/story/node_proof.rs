@@ -5,9 +5,12 @@ use oracles::Property;
 use sim_io::story::Proof;
 use sim_runtime::verdict::Failure;
 
-use super::facts::{Facts, Note};
+use super::facts::{Asked, Facts, Note};
 use super::teller::Teller;
 use super::words;
+
+/// So many entries that were lost are named.
+const MOST_LOSSES: usize = 3;
 
 /// What shows how the server that `failure` names came to where it is.
 pub(super) fn prove(teller: &Teller, failure: &Failure) -> Option<Proof> {
@@ -18,7 +21,7 @@ pub(super) fn prove(teller: &Teller, failure: &Failure) -> Option<Proof> {
     }
     let mut sentences = vec![sentence(&failure.evidence)];
     let mut roots = Vec::new();
-    if let Some(node) = named(&failure.evidence) {
+    if let Some(node) = named(&failure.evidence).filter(|node| *node <= teller.servers) {
         let last = |note: Note, count: usize| latest(facts, failure.record, node, note, count);
         for (note, count) in [(Note::Down, 1), (Note::Recovered, 1), (Note::Halted, 1)] {
             roots.extend(last(note, count));
@@ -51,17 +54,40 @@ pub(super) fn prove(teller: &Teller, failure: &Failure) -> Option<Proof> {
                 claim.at
             ));
         }
-    } else if let Some(asked) =
-        facts.asked.iter().find(|asked| asked.answered.is_none() && asked.invoked < failure.record)
-    {
+    } else if let Some(asked) = waiting(facts, failure) {
         roots.push(asked.invoked);
-        sentences.push(format!(
-            "{} was called (#{}) and has no answer.",
-            facts.call(asked.call),
-            asked.invoked
-        ));
+        let name = facts.call(asked.call);
+        sentences.push(format!("{name} was called (#{}) and has no answer.", asked.invoked));
+        let until = failure.record;
+        let is_its = |digest: u64| facts.commands.get(&digest).is_some_and(|(_, call)| *call == asked.call);
+        let appended = facts.appended.iter().rfind(|entry| is_its(entry.digest) && entry.at < until);
+        roots.extend(appended.map(|entry| entry.at));
+        // What each server told the leader last, and what any lost that it had vouched for.
+        for node in 1..=teller.servers {
+            roots.extend(latest(facts, until, node, Note::Answered, 1));
+        }
+        let vouched =
+            facts.dropped.iter().filter(|lost| lost.at < until && facts.vouched_for(lost).is_some());
+        for lost in vouched.take(MOST_LOSSES) {
+            let (records, sentence) = facts.loss(lost);
+            roots.extend(records);
+            sentences.push(sentence);
+        }
     }
     (!roots.is_empty()).then_some(Proof { roots, sentences })
+}
+
+/// The operation that has no answer: the one that a sentence names, else the first.
+fn waiting<'a>(facts: &'a Facts, failure: &Failure) -> Option<&'a Asked> {
+    let waits = |asked: &&Asked| {
+        asked.invoked < failure.record && asked.answered.is_none_or(|at| at >= failure.record)
+    };
+    let is_named = |asked: &&Asked| {
+        let (session, sequence) = asked.call;
+        failure.evidence.contains(&format!("operation {sequence} of session {session} "))
+    };
+    let mut named = facts.asked.iter().filter(is_named);
+    named.next().or_else(|| facts.asked.iter().find(waits))
 }
 
 fn latest(facts: &Facts, until: u64, node: u16, note: Note, count: usize) -> Vec<u64> {

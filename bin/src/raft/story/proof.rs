@@ -63,10 +63,11 @@ fn two_leaders(teller: &Teller, until: u64) -> Option<Proof> {
     let by = |leads: &Leads| {
         let voters = [u64::from(leads.node)].into_iter().chain(leads.votes.iter().map(|(voter, _)| *voter));
         let voters: Vec<String> = voters.map(|voter| format!("n{voter}")).collect();
-        format!("n{} (#{}) by {}", leads.node, leads.at, voters.join(" "))
+        let how =
+            if leads.elected { "elected by" } else { "which sends AppendEntries without a vote but of" };
+        format!("n{} (#{}), {how} {}", leads.node, leads.at, voters.join(" "))
     };
-    let mut sentences =
-        vec![format!("Two leaders are elected in term {term}: {} and {}.", by(one), by(other))];
+    let mut sentences = vec![format!("Term {term} has two leaders: {}; and {}.", by(one), by(other))];
     let mut roots = vec![one.at, other.at];
     let votes = |leads: &Leads| leads.votes.clone();
     for (voter, counted) in votes(one).into_iter().chain(votes(other)) {
@@ -113,7 +114,7 @@ type Entry = (u64, u64, u64);
 fn leader_without(teller: &Teller, until: u64) -> Option<Proof> {
     let facts = &teller.facts;
     let claims = facts.claims.iter().filter(|claim| claim.at < until);
-    let leads: Vec<&Leads> = facts.leads.iter().filter(|leads| leads.at < until).collect();
+    let leads: Vec<&Leads> = facts.leads.iter().filter(|leads| leads.at < until && leads.elected).collect();
     // Of all pairs, the one that was complete first.
     let mut found: Option<(Complete, &Claims, &Leads, Entry)> = None;
     for claim in claims {

@@ -25,7 +25,9 @@ use super::words::{self, Call};
 /// Tells Raft's runs.
 #[derive(Debug, Default)]
 pub(crate) struct Teller {
-    servers: u16,
+    pub(super) servers: u16,
+    /// Term, node and life of the one that sent AppendEntries last.
+    latest_leader: Option<(u64, u16, u32)>,
     pub(super) nodes: BTreeMap<u64, Server>,
     pub(super) facts: Facts,
     /// Who may be bound by what it told or synced: term, vote, and when.
@@ -118,7 +120,7 @@ impl Teller {
                 let causes = votes.iter().map(|(_, counted)| *counted).chain(server.candidate);
                 let told = Told::new(Weight::Scene, text).after(causes).marked('★');
                 let (node, life) = (record.node.0, record.incarnation);
-                self.facts.leads.push(Leads { term, node, life, at, votes, log });
+                self.facts.leads.push(Leads { term, node, life, at, elected: true, votes, log });
                 told
             }
         };
@@ -150,6 +152,20 @@ impl Teller {
             // That a vote of this very term is counted goes without saying.
             let weight = if of.is_empty() { Weight::Detail } else { Weight::Cause };
             Some(Told::new(weight, text).after(ways(received.map(|(_, way)| way))))
+        }
+    }
+
+    /// Whoever sends AppendEntries acts as a leader, elected or not.
+    fn sends_as_leader(&mut self, at: u64, record: &Record, term: u64) {
+        let (node, life) = (record.node.0, record.incarnation);
+        let who = (term, node, life);
+        if self.latest_leader == Some(who) {
+            return;
+        }
+        self.latest_leader = Some(who);
+        if !self.facts.leads.iter().any(|leads| (leads.term, leads.node, leads.life) == who) {
+            let (votes, log) = (Vec::new(), Rc::default());
+            self.facts.leads.push(Leads { term, node, life, at, elected: false, votes, log });
         }
     }
 
@@ -192,7 +208,8 @@ impl Teller {
         let node = u64::from(record.node.0);
         if let Some(raft::AppendSent { term, to, .. }) = record.get() {
             self.binds(node, (term, 0), at);
-            detail(format!("replicates to n{to}, term {term}"))
+            self.sends_as_leader(at, record, term);
+            detail(format!("sends AppendEntries of term {term} to n{to}"))
         } else if let Some(raft::AppendAnswered { term, to, .. }) = record.get() {
             detail(format!("answers the leader n{to}, term {term}"))
         } else if let Some(raft::ReadServed { read_index, applied, .. }) = record.get() {

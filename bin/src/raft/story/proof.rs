@@ -63,8 +63,11 @@ fn two_leaders(teller: &Teller, until: u64) -> Option<Proof> {
     let by = |leads: &Leads| {
         let voters = [u64::from(leads.node)].into_iter().chain(leads.votes.iter().map(|(voter, _)| *voter));
         let voters: Vec<String> = voters.map(|voter| format!("n{voter}")).collect();
-        let how =
-            if leads.elected { "elected by" } else { "which was not elected and sends AppendEntries; votes:" };
+        let how = if leads.elected {
+            "elected by"
+        } else {
+            "which was not elected and sends AppendEntries; votes:"
+        };
         format!("n{} (#{}), {how} {}", leads.node, leads.at, voters.join(" "))
     };
     let mut sentences = vec![format!("Term {term} has two leaders: {}; and {}.", by(one), by(other))];

@@ -27,6 +27,7 @@ use crate::seeds::Seeds;
 use linearizability::read::{FailedCas, Format, Model};
 use raft_async::Carrier;
 use raft_async::mutant::{Mutant, Part, Planted};
+use sim_io::story::Reach;
 
 /// How a command ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -407,11 +408,26 @@ pub struct ReplayArgs {
     /// What shapes the run.
     #[command(flatten)]
     pub shape: Shape,
-    /// Print what happened, a line an event.
+    /// Tell what happened: what led to the violation, a column a node, and what proves it.
     #[arg(long)]
     pub trace: bool,
+    /// Tell everything, a line a record.
+    #[arg(long, requires = "trace")]
+    pub all: bool,
+    /// Tell nothing that came after this record.
+    #[arg(long, value_name = "RECORD", requires = "trace")]
+    pub until: Option<u64>,
+    /// About how many lines are told, where not everything is.
+    #[arg(long, value_name = "LINES", requires = "trace", default_value_t = Reach::default().lines)]
+    pub lines: usize,
+    /// How it is told: text, or json (one object a line, and nothing else on standard output).
+    #[arg(long, value_enum, requires = "trace", default_value_t)]
+    pub format: StoryFormat,
+    /// Write the whole run in the trace event format, for ui.perfetto.dev or chrome://tracing.
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
     /// Print the timeline that the seed stands for, and do not run it.
-    #[arg(long, conflicts_with_all = ["trace", "json"])]
+    #[arg(long, conflicts_with_all = ["trace", "json", "perfetto"])]
     pub plan: bool,
     /// Write the result as JSON.
     #[arg(long)]
@@ -436,6 +452,16 @@ pub struct CheckDeterminismArgs {
     /// Print nothing but what differs.
     #[arg(long)]
     pub quiet: bool,
+}
+
+/// How a story is told.
+#[derive(clap::ValueEnum, Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum StoryFormat {
+    /// Columns and sentences.
+    #[default]
+    Text,
+    /// One object a line.
+    Json,
 }
 
 /// `check-history`

@@ -1,7 +1,9 @@
 //! Output that survives a closed pipe: `campaign | head -1` ends cleanly, and with the true exit status.
 
 use std::fmt::Arguments;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+
+use sim_io::story::Style;
 
 /// Standard output, or nothing once nobody reads it.
 pub struct Out {
@@ -15,6 +17,18 @@ impl Default for Out {
 }
 
 impl Out {
+    /// Nobody reads it.
+    pub fn none() -> Self {
+        Self { stdout: None }
+    }
+
+    /// How a story is drawn here: in colour on a terminal, unless `NO_COLOR` is set (<https://no-color.org>).
+    pub fn style(&self) -> Style {
+        let is_terminal = self.stdout.as_ref().is_some_and(IsTerminal::is_terminal);
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Style { colour: is_terminal && wanted, ..Style::default() }
+    }
+
     /// Writes a line. When the reader has gone away, this and all later lines are dropped.
     pub fn line(&mut self, text: Arguments<'_>) {
         if let Some(stdout) = &mut self.stdout

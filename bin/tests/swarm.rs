@@ -71,17 +71,16 @@ fn operations_of_a_session_overlap_where_that_is_drawn() {
     let mut outstanding = BTreeSet::new();
     let mut most = 0;
     for line in story {
-        let named = |verb: &str, line: &str| {
-            let (sequence, session) = line.split_once(verb)?.1.split_once(" of session ")?;
-            let session = session.split([':', ' ']).next()?.to_owned();
-            Some((session, sequence.to_owned()))
+        // c2s4#3 is the third operation of a session.
+        let named = |verb: &str| {
+            let call = line.split_once(verb)?.1.split(' ').next()?;
+            let (session, sequence) = call.split_once('#')?;
+            Some((session.to_owned(), sequence.to_owned()))
         };
-        if let Some(call) = named("invokes operation ", &line) {
+        if let Some(call) = named(" calls ") {
             outstanding.insert(call.clone());
             most = most.max(outstanding.iter().filter(|(session, _)| *session == call.0).count());
-        } else if let Some(call) =
-            named("  operation ", &line).or_else(|| named("gives up operation ", &line))
-        {
+        } else if let Some(call) = named(" is answered: ").or_else(|| named(" gives up ")) {
             outstanding.remove(&call);
         }
     }

@@ -11,7 +11,7 @@
 //! at once on several threads.
 //! Not here: many seeds (`sim_runtime::campaign`), protocols.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,17 +20,16 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
-use sim_runtime::invariant::{Cursor, Invariant, View};
+use sim_runtime::invariant::Invariant;
 use sim_runtime::scenario::{Scenario, Timeline, Watch};
 use sim_runtime::sync::Notify;
 pub use sim_runtime::testing::Outcome;
-use sim_runtime::trace::{NodeDown, NodePaused, NodeUp, Record};
-use sim_runtime::verdict::{Category, Findings, RunReport};
+use sim_runtime::verdict::{Category, RunReport};
 use sim_runtime::{Handle, NodeId, Options, World};
 
-use crate::nemesis::{self, FaultKind, Plan, PlanConfig};
+use crate::nemesis::{self, Plan, PlanConfig};
 use crate::net::{Net, NetConfig};
-use crate::records::{FaultBegan, FaultEnded};
+use crate::story::{Deeds, Plain, Proof, Reach, Recording, Style, Tape, as_plain_lines, draw};
 
 type Program = Arc<dyn Fn(NodeId) -> LocalBoxFuture<'static, ()> + Send + Sync>;
 type Judge = Box<dyn Fn(&mut World) + Send + Sync>;
@@ -182,14 +181,46 @@ impl Scenario for Simulation {
     }
 
     fn run(&self, timeline: &Timeline<SimulationConfig, Plan>, watch: Watch) -> (RunReport, Vec<String>) {
+        let (report, tape) = self.play(timeline, watch);
+        (
+            report,
+            tape.map(|tape| as_plain_lines(&Deeds::read(&tape, &mut Plain::default()))).unwrap_or_default(),
+        )
+    }
+
+    fn simpler(&self, plan: &Plan) -> Vec<Plan> {
+        plan.simpler()
+    }
+}
+
+impl Simulation {
+    /// Runs a timeline and tells its story: of its events, messages, crashes and faults, those that led to the first
+    /// failure, as far as `reach` allows. Needs nothing of the program but its `tracing` events.
+    pub fn tell(
+        &self,
+        timeline: &Timeline<SimulationConfig, Plan>,
+        reach: Reach,
+        style: Style,
+    ) -> (RunReport, Vec<String>) {
+        let (report, tape) = self.record(timeline);
+        let mut program = Plain::default();
+        let deeds = Deeds::read(&tape, &mut program);
+        let proof = Proof::of_first(&report.findings, &deeds);
+        (report, draw(&deeds, &proof, &program, reach, style))
+    }
+
+    /// Runs a timeline and keeps everything, for a story told by a [`crate::story::Program`] that knows more.
+    pub fn record(&self, timeline: &Timeline<SimulationConfig, Plan>) -> (RunReport, Tape) {
+        let (report, tape) = self.play(timeline, Watch { story: true });
+        (report, tape.unwrap_or_default())
+    }
+
+    fn play(&self, timeline: &Timeline<SimulationConfig, Plan>, watch: Watch) -> (RunReport, Option<Tape>) {
         let Timeline { seed, config, plan, overrides } = timeline.clone();
         let limit_ns = plan.heal_at_ns.saturating_add(config.grace_ms.saturating_mul(1_000_000));
         let mut world =
             World::new(seed, Options { overrides, keep_trace: watch.story, limit_ns, ..Options::default() });
-        let story = Rc::default();
-        if watch.story {
-            world.watch(Storyteller { story: Rc::clone(&story), events: Cursor::default() });
-        }
+        let recording = watch.story.then(|| Recording::start(&mut world));
         self.judges.iter().for_each(|judge| judge(&mut world));
         let handle = world.handle();
         handle.device::<Net>().configure(config.network);
@@ -201,15 +232,9 @@ impl Scenario for Simulation {
         });
         let report = world.report();
         drop(world);
-        (report, story.take())
+        (report, recording.map(Recording::into_tape))
     }
 
-    fn simpler(&self, plan: &Plan) -> Vec<Plan> {
-        plan.simpler()
-    }
-}
-
-impl Simulation {
     fn add_nodes(&self, world: &Handle, config: &SimulationConfig) -> Rc<Working> {
         for id in 1..=config.processes {
             let process = self.process.clone();
@@ -245,53 +270,4 @@ impl Working {
             self.done.notified().await;
         }
     }
-}
-
-/// Writes down what happened, for one who reads a run: nodes, faults, and the program's own events.
-struct Storyteller {
-    story: Rc<RefCell<Vec<String>>>,
-    events: Cursor,
-}
-
-impl Invariant for Storyteller {
-    fn name(&self) -> &'static str {
-        "story"
-    }
-
-    fn observe(&mut self, view: &View<'_>, _found: &mut Findings) {
-        let mut story = self.story.borrow_mut();
-        let line = |time_ns: u64, node: NodeId, what: String| {
-            let (ms, ns) = (time_ns / 1_000_000, time_ns % 1_000_000);
-            format!("{ms:>6}.{ns:06} ms  {:<5} {what}", node.to_string())
-        };
-        for record in view.fresh() {
-            if let Some(what) = retell(record) {
-                story.push(line(record.time_ns, record.node, what));
-            }
-        }
-        for event in view.events(&mut self.events) {
-            let fields: Vec<String> =
-                event.fields().iter().map(|(name, value)| format!("{name}={value:?}")).collect();
-            story.push(line(event.time_ns, event.node, format!("{} {}", event.name, fields.join(" "))));
-        }
-    }
-}
-
-/// What a record says, if a reader of the story wants to know.
-fn retell(record: &Record) -> Option<String> {
-    if record.get::<NodeUp>().is_some() {
-        return Some(format!("is up, incarnation {}", record.incarnation));
-    }
-    if let Some(NodeDown { how, .. }) = record.get() {
-        return Some(format!("is down: {how:?}"));
-    }
-    if let Some(NodePaused { paused }) = record.get() {
-        return Some(if paused { "is paused" } else { "goes on" }.to_owned());
-    }
-    let kind = |hash| FaultKind::of_hash(hash).map_or("unknown", FaultKind::name);
-    if let Some(FaultBegan { id, kind: hash, .. }) = record.get() {
-        return Some(format!("fault {id} ({}) begins", kind(hash)));
-    }
-    let FaultEnded { id, kind: hash } = record.get()?;
-    Some(format!("fault {id} ({}) ends", kind(hash)))
 }

@@ -58,7 +58,7 @@ fn a_watched_run_is_the_same_run_and_tells_its_story() {
     let (report, story) = service.run(&service.timeline(7), Watch { story: true });
     assert_eq!(report.digest(), service.run_seed(7).digest());
     let tells = |what: &str| story.iter().any(|line| line.contains(what));
-    assert!(tells("is up, incarnation 2") && tells("begins") && tells("answered n=U64(29)"), "{story:#?}");
+    assert!(tells("up again (life 2)") && tells(" fault ") && tells("answered n=29"), "{story:#?}");
 }
 
 #[test]

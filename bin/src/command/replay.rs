@@ -2,12 +2,15 @@
 
 use serde_json::json;
 
+use sim_io::story::Reach;
 use sim_runtime::scenario::{Scenario, Watch};
 use sim_runtime::verdict::Category;
 
 use super::corpus::timeline_of;
-use crate::cli::{ReplayArgs, SeedOrFile, Status, Unusable, create, write_json};
+use crate::cli::{ReplayArgs, SeedOrFile, Status, StoryFormat, Unusable, create, write_json};
 use crate::out::Out;
+use crate::raft::RaftTimeline;
+use crate::raft::story::Story;
 use crate::say;
 
 /// Runs the timeline, or prints it.
@@ -27,10 +30,20 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Status, Unusable> {
         say!(out, "{text}");
         return Ok(Status::Clean);
     }
-    let (report, story) = scenario.run(&timeline, Watch { story: args.trace });
-    for line in story {
-        say!(out, "{line}");
-    }
+    let trace_events = create(args.perfetto.as_deref())?;
+    let report = if args.trace || trace_events.is_some() {
+        let story = Story::of(&timeline);
+        write_json(trace_events, &story.trace_events())?;
+        if args.trace {
+            tell(&story, args, out);
+        }
+        story.report
+    } else {
+        scenario.run(&timeline, Watch::default()).0
+    };
+    let silent = args.trace && args.format == StoryFormat::Json;
+    let mut quiet = Out::none();
+    let out = if silent { &mut quiet } else { out };
     let verdict = report.findings.category();
     let first = report.findings.first();
     say!(out, "seed {}: {verdict}", timeline.seed);
@@ -79,4 +92,23 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Status, Unusable> {
         category if category.is_failure() => Status::Failed,
         _ => Status::NotAPass,
     })
+}
+
+/// Tells a story as the arguments say.
+fn tell(story: &Story, args: &ReplayArgs, out: &mut Out) {
+    let reach = Reach { all: args.all, until: args.until, lines: args.lines };
+    let lines = match args.format {
+        StoryFormat::Text => story.lines(reach, out.style()),
+        StoryFormat::Json => story.json_lines(reach),
+    };
+    for line in lines {
+        say!(out, "{line}");
+    }
+}
+
+/// Tells the story of a timeline in about as many lines as fit a screen; for whoever has just found it.
+pub fn tell_briefly(timeline: &RaftTimeline, out: &mut Out) {
+    for line in Story::of(timeline).lines(Reach::default(), out.style()) {
+        say!(out, "{line}");
+    }
 }

@@ -11,7 +11,7 @@ pub mod config;
 pub mod coverage;
 mod clients;
 mod census;
-mod story;
+pub mod story;
 mod swarm;
 pub mod features;
 mod damage;
@@ -31,6 +31,7 @@ use raft_async::{Carrier, Kv, Planted, Sessions};
 use sim_io::fs::Disks;
 use sim_io::nemesis::{self, Plan};
 use sim_io::net::Net;
+use sim_io::story::{Recording, Tape};
 use sim_runtime::scenario::{Scenario, Timeline, Watch};
 use sim_runtime::sync::{Notify, watch};
 use sim_runtime::time::{Instant, sleep, timeout};
@@ -118,22 +119,41 @@ impl Scenario for Raft {
     }
 
     fn describe(&self, record: &Record) -> Option<String> {
-        story::describe(record)
+        Some(story::describe(record))
     }
 
     fn concrete(&self, timeline: &RaftTimeline) -> RaftTimeline {
-        let plan = play(timeline, Watch::default()).2;
+        let plan = play(timeline, Watch::default()).begun;
         Timeline { plan: plan.unwrap_or_else(|| timeline.plan.clone()), ..timeline.clone() }
     }
 
     fn run(&self, timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>) {
-        let (report, story, _) = play(timeline, watch);
-        (report, story)
+        if watch.story {
+            let story = Story::of(timeline);
+            let lines = story.plain_lines();
+            return (story.report, lines);
+        }
+        (play(timeline, watch).report, Vec::new())
     }
 }
 
-/// Runs a timeline. Beside report and story: the faults as they came, unless the run ended before they were over.
-fn play(timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>, Option<Plan>) {
+/// What a run leaves.
+struct Played {
+    report: RunReport,
+    /// The faults as they came, unless the run ended before they were over.
+    begun: Option<Plan>,
+    /// What clients saw.
+    recorder: Recorder,
+    /// Everything, when it is watched for its story.
+    tape: Option<Tape>,
+}
+
+fn play_and_keep(timeline: &RaftTimeline) -> Story {
+    let Played { report, recorder, tape, .. } = play(timeline, Watch { story: true });
+    Story::read(timeline.config.servers, &tape.unwrap_or_default(), report, &recorder)
+}
+
+fn play(timeline: &RaftTimeline, watch: Watch) -> Played {
     let config = Rc::new(timeline.config.clone());
     let mut world = World::new(timeline.seed, options(timeline, watch));
     let handle = world.handle();
@@ -162,10 +182,7 @@ fn play(timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>, Optio
     let census = Census::default();
     let progress = census.progress.clone();
     world.watch(census);
-    let story = watch.story.then(Story::default);
-    if let Some(story) = &story {
-        world.watch(story.clone());
-    }
+    let recording = watch.story.then(|| Recording::start(&mut world));
 
     let (plan, director) =
         (timeline.plan.clone(), Director { config, board, tell_phase, progress, operator, servers, clients });
@@ -174,7 +191,8 @@ fn play(timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>, Optio
     world.run(async move { director.run(plan, &tell).await });
     handle.note_output("client history", || format!("{:?}", recorder.history()));
     let report = world.report();
-    (report, story.map(Story::into_lines).unwrap_or_default(), begun.take())
+    drop(world);
+    Played { report, begun: begun.take(), recorder, tape: recording.map(Recording::into_tape) }
 }
 
 fn options(timeline: &Timeline<Config, Plan>, watch: Watch) -> Options {

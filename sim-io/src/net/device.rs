@@ -24,6 +24,7 @@ use sim_runtime::{Handle, NodeId, Owner};
 
 use super::addr::addr_of;
 use super::config::{Burst, NetConfig};
+use super::contents::Contents;
 use super::link::{Fate, Struck};
 use super::packet::Packets;
 use super::socket::{OVERHEAD_BYTES, Socket, SocketKey, Sockets, Woken};
@@ -100,6 +101,16 @@ impl Net {
         self.wires.borrow().config
     }
 
+    /// Keeps a copy of all that is sent from now on, on streams too, for one who tells the run's story.
+    pub fn keep_contents(&self) {
+        self.wires.borrow_mut().contents.get_or_insert_default();
+    }
+
+    /// What was kept since [`Net::keep_contents`]; nothing more is kept.
+    pub fn take_contents(&self) -> Contents {
+        self.wires.borrow_mut().contents.take().map(|contents| *contents).unwrap_or_default()
+    }
+
     /// Cuts the link from `from` to `to`, in this direction. Cuts count: the link is open again when each has
     /// been healed.
     ///
@@ -169,11 +180,14 @@ impl Net {
     #[inline]
     pub(super) fn send(&self, world: &Handle, letter: &Letter<'_>) {
         let state = &mut *self.state.borrow_mut();
-        let Wires { config, links, .. } = &mut *self.wires.borrow_mut();
+        let Wires { config, links, contents, .. } = &mut *self.wires.borrow_mut();
         let Letter { from, from_port, to, to_port, bytes } = *letter;
         let now_ns = world.now_ns();
         let id = state.counts.sent;
         state.counts.sent += 1;
+        if let Some(contents) = contents {
+            contents.sent(id, bytes);
+        }
         let payload_hash = hash_bytes(0, bytes);
         let place = links.place(from.node, to);
         let is_cut = links.is_cut(from.node, to);

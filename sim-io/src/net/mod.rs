@@ -8,6 +8,7 @@
 //! | [`addr`] | nodes as IP addresses |
 //! | [`udp`] | `UdpSocket`, what a program holds |
 //! | [`device`] | `Net`: sending, arriving, a node's ports, counters |
+//! | [`contents`] | what was sent, byte for byte, for one who tells a story |
 //! | `wires` | what datagrams and streams share: links, configuration, which machines have power |
 //! | `link` | the fate of a message on a link, cuts |
 //! | `packet` | datagrams under way and in receive buffers |
@@ -41,6 +42,7 @@ pub mod config;
 pub mod addr;
 pub mod udp;
 pub mod device;
+pub mod contents;
 mod wires;
 mod link;
 mod packet;
@@ -49,6 +51,7 @@ pub mod tcp;
 
 pub use addr::{addr_of, ip_of, node_of};
 pub use config::{Burst, NetConfig};
+pub use contents::Contents;
 pub use device::Net;
 pub use link::{DUPLICATION, LATENCY, LOSS, REORDERING, SLOWNESS, link_key};
 pub use std::net::SocketAddr;

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use sim_runtime::{Handle, NodeId};
 
 use super::config::NetConfig;
+use super::contents::Contents;
 use super::link::{Fate, Links};
 use crate::records::Lost;
 
@@ -25,6 +26,8 @@ pub(super) struct Wires {
     /// Machines that stand still.
     frozen: Vec<NodeId>,
     pub(super) cuts_made: u64,
+    /// What is sent, if somebody wants to know.
+    pub(super) contents: Option<Box<Contents>>,
 }
 
 impl Wires {

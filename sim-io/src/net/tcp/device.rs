@@ -222,6 +222,10 @@ impl Tcp {
             out.counts.partial_writes += u64::from(count < fits);
             lane.bytes.append(&bytes[..count]);
             lane.written += count as u64;
+            let (_, to) = connection.way(side);
+            if let Some(contents) = &mut out.wires.contents {
+                contents.written(connection.id, to, &bytes[..count]);
+            }
             connection.push(side, out);
             // What the window keeps back waits for room that may have been announced already.
             connection.await_credit(side, out);

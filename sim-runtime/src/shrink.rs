@@ -2,15 +2,19 @@
 //!
 //!   timeline ──moves──► candidates, each under several seeds ──run──► the first that fails alike ──► timeline, again
 //!
+//! First as it is, so that what waits for a moment can find it in candidates, too; then with every moment fixed to a time.
+//!
 //! Deletion alone gets stuck: without one fault the rest of the run goes another way, and a failure that needs a race is
 //! gone although the fault had no part in it. So every candidate is tried under several seeds of the fields, with the
 //! same configuration and plan. It is kept if the *same check* fails: same category, property and shape of the violation
-//! ([`Failure::fingerprint`]). Two bugs that violate one property in one shape are one to it.
+//! ([`Failure::fingerprint`]). That has limits: two bugs that violate one property in one shape are one to it, and
+//! shrinking may slip from the one to the other; and a bug that shows in a second shape is not followed there.
 //!
 //! Invariants: the result does not depend on the number of threads (of the candidates that fail alike the first in order
 //! is taken); what is kept has failed when it was run, alone.
 //! Not here: what is simpler than what ([`Scenario::moves`]).
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,8 +29,10 @@ use crate::verdict::Failure;
 pub struct Settings {
     /// Worker threads.
     pub jobs: u16,
-    /// Under how many seeds each candidate is tried, its own included.
+    /// Under how many seeds each candidate is tried, its own included; 1 or more.
     pub seeds: u32,
+    /// Under how many when nothing else is left to try, and much would be gone: see [`Scenario::great_moves`].
+    pub many_seeds: u32,
     /// Set from outside: stop, and keep the best so far.
     pub stop: Arc<AtomicBool>,
 }
@@ -34,7 +40,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let jobs = thread::available_parallelism().map_or(1, usize::from);
-        Self { jobs: u16::try_from(jobs).unwrap_or(u16::MAX), seeds: 8, stop: Arc::default() }
+        Self { jobs: u16::try_from(jobs).unwrap_or(u16::MAX), seeds: 8, many_seeds: 40, stop: Arc::default() }
     }
 }
 
@@ -61,54 +67,122 @@ pub fn shrink<S>(
     scenario: &S,
     start: Timeline<S::Config, S::Plan>,
     settings: &Settings,
-    mut progress: impl FnMut(&Shrunk<S::Config, S::Plan>),
+    progress: impl FnMut(&Shrunk<S::Config, S::Plan>),
 ) -> Option<Shrunk<S::Config, S::Plan>>
 where
     S: Scenario,
-    S::Config: Send + Sync,
-    S::Plan: Send + Sync,
+    S::Config: PartialEq + Send + Sync,
+    S::Plan: PartialEq + Send + Sync,
 {
     let failure = failure_of(scenario, &start)?;
     let wanted = failure.fingerprint();
-    let mut best = Shrunk { timeline: start, failure, tried: 1, steps: 0, interrupted: false };
-    // What waits for a moment is fixed to the moment that came, where that fails alike.
-    let concrete = scenario.concrete(&best.timeline);
-    best.tried += 2;
-    if let Some(failure) = failure_of(scenario, &concrete)
-        && failure.fingerprint() == wanted
-    {
-        (best.timeline, best.failure) = (concrete, failure);
-        progress(&best);
-    }
+    let best = Shrunk { timeline: start, failure, tried: 1, steps: 0, interrupted: false };
+    let mut shrinking = Shrinking { scenario, settings, wanted, best, progress };
     loop {
-        let steps_before = best.steps;
-        let mut from = 0;
+        shrinking.take_away();
+        // What waits for a moment is fixed to the moment that came. Not before: what waits finds its moment in
+        // candidates, too.
+        if shrinking.is_stopped() || !shrinking.make_concrete() {
+            break;
+        }
+    }
+    let interrupted = shrinking.is_stopped();
+    Some(Shrunk { interrupted, ..shrinking.best })
+}
+
+struct Shrinking<'a, S: Scenario, F> {
+    scenario: &'a S,
+    settings: &'a Settings,
+    /// The fingerprint of the failure.
+    wanted: u64,
+    best: Shrunk<S::Config, S::Plan>,
+    progress: F,
+}
+
+impl<S, F> Shrinking<'_, S, F>
+where
+    S: Scenario,
+    S::Config: PartialEq + Send + Sync,
+    S::Plan: PartialEq + Send + Sync,
+    F: FnMut(&Shrunk<S::Config, S::Plan>),
+{
+    fn is_stopped(&self) -> bool {
+        self.settings.stop.load(Ordering::Relaxed)
+    }
+
+    /// Makes moves until none is left.
+    fn take_away(&mut self) {
+        let Settings { seeds, many_seeds, .. } = *self.settings;
         loop {
-            let moves = scenario.moves(&best.timeline, &best.failure);
-            let candidates = with_seeds(moves.get(from..).unwrap_or(&[]), settings.seeds);
-            let (tried, found) = first_that_fails(scenario, &candidates, wanted, settings);
-            best.tried += tried;
-            let Some((place, failure)) = found else { break };
-            // The moves before this one had no effect a moment ago, and are tried again in the next round.
-            from += place / settings.seeds.max(1) as usize;
-            best.timeline = candidates[place].clone();
-            best.failure = failure;
-            best.steps += 1;
-            assert!(best.steps < MOST_STEPS, "shrinking goes round in circles");
-            progress(&best);
+            while self.round(S::moves, 0..seeds) {}
+            // A step opens the way for the other moves again.
+            if self.is_stopped() || !self.first_of(S::great_moves, seeds..many_seeds) {
+                return;
+            }
         }
-        best.interrupted = settings.stop.load(Ordering::Relaxed);
-        if best.interrupted || best.steps == steps_before {
-            return Some(best);
+    }
+
+    /// Goes through the moves once; whether a step was made.
+    fn round(&mut self, moves: Moves<S>, seeds: Range<u32>) -> bool {
+        let (steps_before, mut from) = (self.best.steps, 0);
+        // The moves before this one had no effect a moment ago, and are tried again in the next round.
+        while let Some(place) = self.step(moves, from, seeds.clone()) {
+            from = place;
         }
+        self.best.steps > steps_before && !self.is_stopped()
+    }
+
+    fn first_of(&mut self, moves: Moves<S>, seeds: Range<u32>) -> bool {
+        self.step(moves, 0, seeds).is_some()
+    }
+
+    /// Makes the first move from place `from` on that fails alike under one of the seeds; its place.
+    fn step(&mut self, moves: Moves<S>, from: usize, seeds: Range<u32>) -> Option<usize> {
+        let moves = moves(self.scenario, &self.best.timeline, &self.best.failure);
+        let candidates = with_seeds(moves.get(from..).unwrap_or(&[]), seeds.clone());
+        let (tried, found) = first_that_fails(self.scenario, &candidates, self.wanted, self.settings);
+        self.best.tried += tried;
+        let (place, failure) = found?;
+        self.keep(candidates[place].clone(), failure);
+        Some(from + place / seeds.len())
+    }
+
+    /// Fixes moments for as long as the run fails alike; whether any was fixed.
+    fn make_concrete(&mut self) -> bool {
+        let steps_before = self.best.steps;
+        loop {
+            let mut candidates = self.scenario.concrete(&self.best.timeline);
+            candidates.retain(|concrete| *concrete != self.best.timeline);
+            let (tried, found) = first_that_fails(self.scenario, &candidates, self.wanted, self.settings);
+            self.best.tried += tried + 1;
+            match found {
+                Some((place, failure)) => self.keep(candidates[place].clone(), failure),
+                None => return self.best.steps > steps_before,
+            }
+        }
+    }
+
+    fn keep(&mut self, timeline: Timeline<S::Config, S::Plan>, failure: Failure) {
+        self.best.timeline = timeline;
+        self.best.failure = failure;
+        self.best.steps += 1;
+        assert!(self.best.steps < MOST_STEPS, "shrinking goes round in circles");
+        (self.progress)(&self.best);
     }
 }
 
-/// Each timeline under its own seed, then under others.
-fn with_seeds<C: Clone, P: Clone>(moves: &[Timeline<C, P>], seeds: u32) -> Vec<Timeline<C, P>> {
+/// A method of [`Scenario`] that makes moves.
+type Moves<S> = fn(
+    &S,
+    &Timeline<<S as Scenario>::Config, <S as Scenario>::Plan>,
+    &Failure,
+) -> Vec<Timeline<<S as Scenario>::Config, <S as Scenario>::Plan>>;
+
+/// Each timeline under the seeds of these numbers, of which 0 is its own.
+fn with_seeds<C: Clone, P: Clone>(moves: &[Timeline<C, P>], seeds: Range<u32>) -> Vec<Timeline<C, P>> {
     let seed = |own: u64, n: u32| if n == 0 { own } else { mix(own, u64::from(n)) >> 1 };
     let of = |timeline: &Timeline<C, P>, n| Timeline { seed: seed(timeline.seed, n), ..timeline.clone() };
-    moves.iter().flat_map(|timeline| (0..seeds.max(1)).map(move |n| of(timeline, n))).collect()
+    moves.iter().flat_map(|timeline| seeds.clone().map(move |n| of(timeline, n))).collect()
 }
 
 /// How `timeline` fails; `None` when it does not.
@@ -163,24 +237,52 @@ where
     (tried.into_inner(), found.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The timelines in which one more of `fields` is calm everywhere and always.
+/// The timelines in which one more of `fields` is calm everywhere and always; what is calm in part goes into that.
 pub fn calmer<C: Clone, P: Clone>(timeline: &Timeline<C, P>, fields: &[&str]) -> Vec<Timeline<C, P>> {
-    let whole = |field: &str| Override {
-        field: field.to_owned(),
-        key: None,
-        from_ns: 0,
-        to_ns: u64::MAX,
-        set: Set::Calm,
+    let calm = |field: &&str| {
+        let mut calmer = timeline.clone();
+        calmer.overrides.retain(|edit| edit.field != **field || edit.set != Set::Calm);
+        calmer.overrides.push(calm(field, None, 0, u64::MAX));
+        calmer
     };
-    let is_new = |edit: &Override| !timeline.overrides.contains(edit);
-    let edits = fields.iter().map(|field| whole(field)).filter(is_new);
-    edits
-        .map(|edit| {
-            let mut calmer = timeline.clone();
-            calmer.overrides.push(edit);
-            calmer
-        })
-        .collect()
+    fields.iter().filter(|field| !is_calm(&timeline.overrides, field)).map(calm).collect()
+}
+
+/// The timelines in which `field` is calm for one more of `keys`, or for longer from the beginning on. None where it is calm
+/// as a whole.
+pub fn calmer_in_part<C: Clone, P: Clone>(
+    timeline: &Timeline<C, P>,
+    field: &str,
+    keys: &[u64],
+    until_ns: u64,
+) -> Vec<Timeline<C, P>> {
+    /// No calm of less.
+    const LEAST_NS: u64 = 10_000_000;
+    let edits = &timeline.overrides;
+    if is_calm(edits, field) {
+        return Vec::new();
+    }
+    let with = |edit: Override| {
+        let mut calmer = timeline.clone();
+        calmer.overrides.retain(|other| other.field != edit.field || other.key != edit.key || other.set != edit.set);
+        calmer.overrides.push(edit);
+        calmer
+    };
+    let of_field = || edits.iter().filter(|edit| edit.field == field && edit.set == Set::Calm);
+    let is_new = |key: &&u64| !of_field().any(|edit| edit.key == Some(**key));
+    let known_ns = of_field().filter(|edit| edit.key.is_none()).map(|edit| edit.to_ns).max().unwrap_or(0);
+    let left_ns = until_ns.saturating_sub(known_ns);
+    let longer = [left_ns, left_ns / 2, left_ns / 4].into_iter().filter(|ns| *ns >= LEAST_NS);
+    let longer = longer.map(|ns| with(calm(field, None, 0, known_ns + ns)));
+    longer.chain(keys.iter().filter(is_new).map(|key| with(calm(field, Some(*key), 0, u64::MAX)))).collect()
+}
+
+fn calm(field: &str, key: Option<u64>, from_ns: u64, to_ns: u64) -> Override {
+    Override { field: field.to_owned(), key, from_ns, to_ns, set: Set::Calm }
+}
+
+fn is_calm(edits: &[Override], field: &str) -> bool {
+    edits.contains(&calm(field, None, 0, u64::MAX))
 }
 
 #[cfg(test)]

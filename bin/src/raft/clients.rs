@@ -56,6 +56,9 @@ pub(super) struct Board {
 /// A client's life.
 pub(super) async fn run(config: Rc<Config>, board: Board) {
     let number = node::id().0 - config.servers;
+    if config.work_from_ms > 0 {
+        sleep(Duration::from_millis(config.work_from_ms)).await;
+    }
     let lanes = config.lanes_of(number);
     let shared = Rc::new(Shared {
         number,

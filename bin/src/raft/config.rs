@@ -87,6 +87,11 @@ pub struct Config {
     pub operations: Option<u64>,
     /// Operations that are left out: (client, lane, ordinal), clients and ordinals from 1, lanes from 0.
     pub skipped: BTreeSet<(u16, u16, u64)>,
+    /// When clients begin to work. Without faults and load nothing much happens before: for shrinking.
+    pub work_from_ms: u64,
+    /// Whether the run goes on when faults are over: clients finish, servers catch up, and that they do is judged, as is
+    /// whether everything is still there. Else it ends there.
+    pub recovers: bool,
     /// Whether every client reads every key once more at the end.
     pub final_reads: bool,
     /// How many operations each client has outstanding, 1 or more; 1 for those that are not listed.
@@ -182,6 +187,8 @@ impl Config {
             faults_ms: 6_000,
             operations: None,
             skipped: BTreeSet::new(),
+            work_from_ms: 0,
+            recovers: true,
             final_reads: true,
             outstanding: Vec::new(),
             registers: 1,

@@ -17,8 +17,12 @@ pub mod features;
 mod damage;
 mod simpler;
 mod valid;
+mod milestones;
+mod saved;
 
 pub use config::{Config, Profile};
+pub use milestones::Milestones;
+pub use saved::{Expected, PROGRAM, Saved, Unreadable};
 pub use valid::validate;
 
 use std::cell::{Cell, RefCell};
@@ -41,6 +45,7 @@ use census::{Census, Progress};
 use clients::{Board, Phase};
 use damage::Operator;
 use features::Without;
+use milestones::Surveyor;
 use story::Story;
 
 /// A timeline of Raft.
@@ -75,6 +80,14 @@ impl Raft {
     /// A profile without anything beside it.
     pub fn of(profile: Profile) -> Self {
         Self { profile, ..Self::default() }
+    }
+
+    /// Runs a timeline as [`Scenario::run`] does. Beside its report: what the behaviour was up to some moments.
+    pub fn survey(timeline: &RaftTimeline) -> (RunReport, Milestones) {
+        let surveyor = Surveyor::default();
+        let watch = surveyor.clone();
+        let report = play(timeline, Watch::default(), |world| world.watch(watch)).0;
+        (report, surveyor.take())
     }
 }
 
@@ -116,19 +129,29 @@ impl Scenario for Raft {
         simpler::moves(timeline, failure)
     }
 
-    fn concrete(&self, timeline: &RaftTimeline) -> RaftTimeline {
-        let plan = play(timeline, Watch::default()).2;
-        Timeline { plan: plan.unwrap_or_else(|| timeline.plan.clone()), ..timeline.clone() }
+    fn great_moves(&self, timeline: &RaftTimeline, _failure: &Failure) -> Vec<RaftTimeline> {
+        simpler::great_moves(timeline)
+    }
+
+    fn concrete(&self, timeline: &RaftTimeline) -> Vec<RaftTimeline> {
+        let came = play(timeline, Watch::default(), |_| {}).2;
+        let plans = came.map(|came| timeline.plan.concrete(&came)).unwrap_or_default();
+        plans.into_iter().map(|plan| Timeline { plan, ..timeline.clone() }).collect()
     }
 
     fn run(&self, timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>) {
-        let (report, story, _) = play(timeline, watch);
+        let (report, story, _) = play(timeline, watch, |_| {});
         (report, story)
     }
 }
 
-/// Runs a timeline. Beside report and story: the faults as they came, unless the run ended before they were over.
-fn play(timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>, Option<Plan>) {
+/// Runs a timeline under the eyes of whom `invite` brings in. Beside report and story: the faults as they came, unless the
+/// run ended before they were over.
+fn play(
+    timeline: &RaftTimeline,
+    watch: Watch,
+    invite: impl FnOnce(&mut World),
+) -> (RunReport, Vec<String>, Option<Plan>) {
     let config = Rc::new(timeline.config.clone());
     let mut world = World::new(timeline.seed, options(timeline, watch));
     let handle = world.handle();
@@ -161,6 +184,7 @@ fn play(timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>, Optio
     if let Some(story) = &story {
         world.watch(story.clone());
     }
+    invite(&mut world);
 
     let (plan, director) =
         (timeline.plan.clone(), Director { config, board, tell_phase, progress, operator, servers, clients });
@@ -230,6 +254,9 @@ impl Director {
         let world = Handle::current();
         self.servers.iter().chain(&self.clients).for_each(|node| world.boot(*node));
         begun.replace(Some(nemesis::run(plan).await));
+        if !self.config.recovers {
+            return;
+        }
         self.operator.repair();
 
         let grace = self.config.grace();

@@ -138,6 +138,8 @@ pub(super) fn draw(seed: u64, without: Without) -> Config {
         faults_ms: 0,
         operations: None,
         skipped: BTreeSet::new(),
+        work_from_ms: 0,
+        recovers: true,
         final_reads: true,
         outstanding,
         registers: swarm.pick("registers", &[1, 1, 1, 2, 4]),

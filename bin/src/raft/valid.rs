@@ -42,6 +42,7 @@ pub fn validate(timeline: &RaftTimeline) -> Result<(), String> {
         ("servers", u64::from(*servers), 101),
         ("clients", u64::from(*clients), 50),
         ("faults_ms", config.faults_ms, LONGEST_MS),
+        ("work_from_ms", config.work_from_ms, LONGEST_MS),
         ("heal_at_ns", timeline.plan.heal_at_ns, LONGEST_MS * 1_000_000),
         ("election_timeout_min_ms", min, max),
         ("latency_min_us", network.latency_min_us, network.latency_max_us),

@@ -99,6 +99,8 @@ enum Command {
     Shrink(ShrinkArgs),
     /// Say for each planted defect how small its failures become by shrinking, and how long that takes.
     ShrinkReport(ShrinkReportArgs),
+    /// Say how many shrunk failures survive edits that have nothing to do with them.
+    Stability(StabilityArgs),
     /// Say for each planted defect how many seeds and how much CPU time it takes to catch it.
     Mutants(MutantsArgs),
     /// Put the JSON files of all shards of a campaign together.
@@ -157,6 +159,7 @@ impl Shape {
             disk_errors: self.disk_errors,
             without: self.without.iter().collect(),
             clock_drift_percent: self.clock_drift,
+            ..Raft::default()
         }
     }
 
@@ -336,6 +339,36 @@ pub struct ShrinkReportArgs {
     /// Write the result as JSON.
     #[arg(long)]
     pub json: Option<PathBuf>,
+}
+
+/// `stability`
+#[derive(Args, Clone, Debug)]
+pub struct StabilityArgs {
+    /// How many failing seeds of each defect are shrunk and edited.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub files: u64,
+    /// In how many seeds, from 1 on, those are looked for.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub budget: u64,
+    /// Only these: names of defects, or parts of the catalogue (a, b, c).
+    #[arg(long, value_delimiter = ',', default_value = "a", value_parser = mutants)]
+    pub only: Vec<Mutants>,
+    /// What `shrink-report --out` wrote: what is there is not shrunk again.
+    #[arg(long, value_name = "FOLDER")]
+    pub from: Option<PathBuf>,
+    /// Worker threads [default: all cores]; what is found does not depend on them.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Write the result as JSON.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+}
+
+impl StabilityArgs {
+    /// Which are meant, in the order of the catalogue, each once.
+    pub fn mutants(&self) -> Vec<Mutant> {
+        all_of(&self.only)
+    }
 }
 
 impl ShrinkReportArgs {
@@ -533,6 +566,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Mutants(args) => command::mutants::run(args, &mut out),
         Command::Merge(args) => command::merge::run(args, &mut out),
         Command::Shrink(args) => command::shrink::run(args, &mut out),
+        Command::Stability(args) => command::stability::run(args, &mut out),
         Command::ShrinkReport(args) => command::shrink_report::run(args, &mut out),
         Command::CheckHistory(args) => command::check_history::run(args, &mut out),
     };

@@ -82,7 +82,10 @@ pub trait Scenario: Sync {
 
     /// The same timeline with everything that waits for a moment fixed to the moment that came, for shrinking; then with
     /// some of it. They need not be exact: those that fail otherwise are not used.
-    fn concrete(&self, timeline: &Timeline<Self::Config, Self::Plan>) -> Vec<Timeline<Self::Config, Self::Plan>> {
+    fn concrete(
+        &self,
+        timeline: &Timeline<Self::Config, Self::Plan>,
+    ) -> Vec<Timeline<Self::Config, Self::Plan>> {
         let _ = timeline;
         Vec::new()
     }

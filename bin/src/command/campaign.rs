@@ -89,7 +89,8 @@ fn shrink_failures(
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
     let mut kinds = BTreeSet::new();
     // A run that hangs would hang again, and take this process with it.
-    let is_shrunk = |run: &&FailedRun| run.first.category.is_failure() && run.first.category != Category::Hung;
+    let is_shrunk =
+        |run: &&FailedRun| run.first.category.is_failure() && run.first.category != Category::Hung;
     for run in summary.failures.iter().filter(is_shrunk) {
         let kind = run.first.fingerprint();
         if !kinds.insert(kind) || settings.stop.load(Ordering::Relaxed) {

@@ -181,7 +181,8 @@ pub(super) fn keep_failures(folder: &Path, raft: &Raft, summary: &Summary) -> Re
         let kind = run.first.fingerprint();
         if kinds.insert(kind) {
             let file = folder.join(format!("{kind:016x}-{}.json", run.seed));
-            std::fs::write(&file, saved(raft.timeline(run.seed), &run.first).to_text()).map_err(|error| Unusable::Write(file.clone(), error))?;
+            std::fs::write(&file, saved(raft.timeline(run.seed), &run.first).to_text())
+                .map_err(|error| Unusable::Write(file.clone(), error))?;
             kept.push(file);
         }
     }

@@ -11,6 +11,7 @@ mod cpu;
 mod recall;
 pub mod shrink;
 pub mod shrink_report;
+pub mod stability;
 mod statistics;
 mod table;
 mod tabular;

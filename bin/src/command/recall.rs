@@ -27,7 +27,9 @@ impl Recall {
         let first = report.findings.first().filter(|failure| failure.category.is_failure());
         let was = format!("{}: {}", expected.verdict, expected.property);
         match first {
-            _ if !expected.verdict.is_failure() => Self { lines: notes(saved, expected, report), status: None },
+            _ if !expected.verdict.is_failure() => {
+                Self { lines: notes(saved, expected, report), status: None }
+            }
             Some(now) if now.fingerprint() == expected.fingerprint => {
                 Self { lines: notes(saved, expected, report), status: Some(Status::Failed) }
             }
@@ -38,7 +40,9 @@ impl Recall {
             }
             None => {
                 let verdict = report.findings.category();
-                let mut lines = vec![format!("the failure no longer occurs: the file says {was}, this run is a {verdict}")];
+                let mut lines = vec![format!(
+                    "the failure no longer occurs: the file says {was}, this run is a {verdict}"
+                )];
                 lines.extend(difference(saved, expected));
                 Self { lines, status: Some(Status::NotAPass) }
             }
@@ -83,7 +87,9 @@ fn difference(saved: &Saved, expected: &Expected) -> Vec<String> {
     }
     let (_, milestones) = Raft::survey(&saved.timeline());
     let place = match expected.milestones.first_difference(&milestones) {
-        Some((from_ms, to_ms)) => format!("the first difference is between {from_ms} and {to_ms} ms of virtual time"),
+        Some((from_ms, to_ms)) => {
+            format!("the first difference is between {from_ms} and {to_ms} ms of virtual time")
+        }
         None => "no difference up to the last milestone".to_owned(),
     };
     vec![why, place]

@@ -140,7 +140,8 @@ impl Progress {
         if !std::io::stderr().is_terminal() {
             return Self::Plain(Instant::now());
         }
-        let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("the template is well-formed");
+        let style =
+            ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("the template is well-formed");
         let spinner = ProgressBar::new_spinner().with_style(style).with_message("shrinking");
         spinner.enable_steady_tick(Duration::from_millis(100));
         Self::Spinner(spinner)

@@ -17,10 +17,10 @@ use sim_runtime::rng::Set;
 use sim_runtime::scenario::Scenario;
 use sim_runtime::shrink::{self, Settings};
 
-use super::statistics::Spread;
-use super::tabular::{left, print, right, table};
 use super::cpu::{Whose, cpu_us};
 use super::shrink::settings;
+use super::statistics::Spread;
+use super::tabular::{left, print, right, table};
 use crate::cli::{ShrinkReportArgs, Status, Unusable, create, write_json};
 use crate::out::{Out, complain};
 use crate::raft::coverage::{OPERATIONS_FAILED, OPERATIONS_OK, OPERATIONS_UNKNOWN};
@@ -56,8 +56,12 @@ pub fn run(args: &ShrinkReportArgs, out: &mut Out) -> Result<Status, Unusable> {
         }
     }
     report(args, &rows, settings.jobs, out);
-    write_json(file, &json!({ "seeds": args.seeds, "defects": rows.iter().map(Row::to_json).collect::<Vec<_>>() }))?;
-    let is_whole = rows.len() == args.mutants().len() && rows.iter().all(|row| row.small.len() as u64 == args.seeds);
+    write_json(
+        file,
+        &json!({ "seeds": args.seeds, "defects": rows.iter().map(Row::to_json).collect::<Vec<_>>() }),
+    )?;
+    let is_whole =
+        rows.len() == args.mutants().len() && rows.iter().all(|row| row.small.len() as u64 == args.seeds);
     let all_alike = rows.iter().all(|row| row.small.iter().all(|one| one.fails_alike));
     Ok(if is_whole && all_alike { Status::Clean } else { Status::NotAPass })
 }
@@ -78,7 +82,9 @@ pub(super) fn failing_seeds(raft: &Raft, count: u64, budget: u64, settings: &Set
         }
         let to = (from + AT_A_TIME).min(budget + 1);
         let summary = campaign::run(&scenario, from..to, &searching, |_, _| {});
-        failing.extend(summary.failures.iter().filter(|run| run.first.category.is_failure()).map(|run| run.seed));
+        failing.extend(
+            summary.failures.iter().filter(|run| run.first.category.is_failure()).map(|run| run.seed),
+        );
     }
     failing.truncate(count as usize);
     failing
@@ -183,8 +189,19 @@ fn report(args: &ShrinkReportArgs, rows: &[Row], jobs: u16, out: &mut Out) {
     );
     say!(out, "operations: what clients began, final reads included; overrides: those that do not calm");
     say!(out);
-    let titles =
-        ["defect", "shrunk", "fail alike", "faults + overrides", "operations", "servers", "clients", "ms", "runs", "seconds", "CPU seconds"];
+    let titles = [
+        "defect",
+        "shrunk",
+        "fail alike",
+        "faults + overrides",
+        "operations",
+        "servers",
+        "clients",
+        "ms",
+        "runs",
+        "seconds",
+        "CPU seconds",
+    ];
     let mut table: Table = table(&titles);
     for row in rows {
         let pair = |of: fn(&Small) -> u64| {
@@ -194,7 +211,8 @@ fn report(args: &ShrinkReportArgs, rows: &[Row], jobs: u16, out: &mut Out) {
         };
         let seconds = |of: fn(&Small) -> u64| {
             let spread = row.spread(of);
-            let known = |ms: Option<u64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{:.1}", ms as f64 / 1e3));
+            let known =
+                |ms: Option<u64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{:.1}", ms as f64 / 1e3));
             right(format!("{} ({})", known(spread.median()), known(spread.p90())))
         };
         let alike = row.small.iter().filter(|one| one.fails_alike).count();

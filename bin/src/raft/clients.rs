@@ -88,6 +88,22 @@ pub(super) async fn run(config: Rc<Config>, board: Board) {
     std::future::pending::<()>().await;
 }
 
+/// The life of a client beyond the others: one operation, on a register that nobody else has.
+pub(super) async fn visit(config: Rc<Config>, board: Board) {
+    let (number, key) = (config.clients + 1, register(config.registers + 1));
+    let shared = Rc::new(Shared {
+        number,
+        config,
+        sessions: Cell::new(0),
+        processes: Cell::new(0),
+        session: RefCell::new(None),
+    });
+    let mut lane = Lane::new(0, shared.clone(), board);
+    let session = shared.session().await;
+    let _ = lane.call(&session, Op::Put { key, value: u64::from(number) << 32 }).await;
+    std::future::pending::<()>().await;
+}
+
 /// What the lanes of a client share.
 struct Shared {
     /// 1 for the first client.

@@ -96,7 +96,10 @@ impl FromStr for Milestones {
         let slot_ms = slot_ms.parse().ok().filter(|ms: &u64| ms.is_power_of_two() && *ms < 1 << 40);
         let digest = |one: &str| {
             let (slot, digest) = one.split_once('=')?;
-            Some((slot.parse().ok().filter(|slot: &u64| *slot < 1 << 20)?, u32::from_str_radix(digest, 16).ok()?))
+            Some((
+                slot.parse().ok().filter(|slot: &u64| *slot < 1 << 20)?,
+                u32::from_str_radix(digest, 16).ok()?,
+            ))
         };
         let digests: Option<BTreeMap<u64, u32>> = digests.split_whitespace().map(digest).collect();
         Ok(Self { slot_ms: slot_ms.ok_or_else(wrong)?, digests: digests.ok_or_else(wrong)? })

@@ -35,6 +35,7 @@ use raft_async::{Carrier, Kv, Planted, Sessions};
 use sim_io::fs::Disks;
 use sim_io::nemesis::{self, Plan};
 use sim_io::net::Net;
+use sim_runtime::rng::Chance;
 use sim_runtime::scenario::{Scenario, Timeline, Watch};
 use sim_runtime::sync::{Notify, watch};
 use sim_runtime::time::{Instant, sleep, timeout};
@@ -74,6 +75,8 @@ pub struct Raft {
     pub without: Without,
     /// By how many percent of true time the servers' clocks run fast or slow at most.
     pub clock_drift_percent: u8,
+    /// Where conditions come from.
+    pub chance: Chance,
 }
 
 impl Raft {
@@ -106,6 +109,7 @@ impl Scenario for Raft {
         config.carrier = self.carrier.unwrap_or(config.carrier);
         config.disk.lying_fsync = self.lying_fsync;
         config.planted = self.planted;
+        config.chance = self.chance;
         config.faults = config.faults.clone().for_nodes(config.servers, config.clients);
         config.faults.heal_at_ms = config.faults_ms;
         if self.disk_errors || self.profile == Profile::Swarm && swarm::has_bad_disks(seed, self.without) {
@@ -199,6 +203,7 @@ fn options(timeline: &Timeline<Config, Plan>, watch: Watch) -> Options {
     let config = &timeline.config;
     Options {
         overrides: timeline.overrides.clone(),
+        chance: config.chance,
         schedule: config.schedule,
         keep_trace: watch.story,
         hold_per_million: config.hold_per_million,
@@ -232,7 +237,12 @@ fn add_clients(handle: &Handle, config: &Rc<Config>, board: &Board) -> Vec<NodeI
         assert_eq!(id, node, "clients come after the servers");
         id
     };
-    (1..=config.clients).map(add).collect()
+    let clients = (1..=config.clients).map(add).collect();
+    if config.visitor {
+        let (config, board) = (config.clone(), board.clone());
+        handle.add_node("visitor", move || clients::visit(config.clone(), board.clone()));
+    }
+    clients
 }
 
 /// Beyond the grace, so that what comes too late is seen to come late.
@@ -253,6 +263,9 @@ impl Director {
     async fn run(self, plan: Plan, begun: &RefCell<Option<Plan>>) {
         let world = Handle::current();
         self.servers.iter().chain(&self.clients).for_each(|node| world.boot(*node));
+        if self.config.visitor {
+            world.boot(clients::client_node(&self.config, self.config.clients + 1));
+        }
         begun.replace(Some(nemesis::run(plan).await));
         if !self.config.recovers {
             return;

@@ -87,7 +87,16 @@ impl Saved {
     pub fn new(timeline: RaftTimeline) -> Self {
         let Timeline { seed, config, plan, overrides } = timeline;
         let mutant = config.planted.mutant().map(|mutant| mutant.name().to_owned());
-        Self { format: FORMAT, program: PROGRAM.to_owned(), seed, mutant, expected: None, config, plan, overrides }
+        Self {
+            format: FORMAT,
+            program: PROGRAM.to_owned(),
+            seed,
+            mutant,
+            expected: None,
+            config,
+            plan,
+            overrides,
+        }
     }
 
     /// `timeline` and what comes of it: it is run.

@@ -119,7 +119,8 @@ fn smaller(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
     let all_clients = || (1..=clients).collect::<Vec<_>>();
     let mut moves = Vec::new();
     for fewer in [3, 5].into_iter().filter(|fewer| *fewer < servers) {
-        let choices = if servers <= FEW_SERVERS { choices(servers, fewer) } else { vec![(1..=fewer).collect()] };
+        let choices =
+            if servers <= FEW_SERVERS { choices(servers, fewer) } else { vec![(1..=fewer).collect()] };
         moves.extend(choices.iter().map(|kept| with_nodes(timeline, kept, &all_clients())));
     }
     if clients > 1 {
@@ -144,7 +145,8 @@ fn choices(all: u16, fewer: u16) -> Vec<Vec<u16>> {
 /// The timeline with only these servers and clients, which are numbered anew.
 fn with_nodes(timeline: &RaftTimeline, servers: &[u16], clients: &[u16]) -> RaftTimeline {
     let mut fewer = timeline.clone();
-    let number = |node: &NodeId| servers.iter().position(|kept| *kept == node.0).map(|at| NodeId(at as u16 + 1));
+    let number =
+        |node: &NodeId| servers.iter().position(|kept| *kept == node.0).map(|at| NodeId(at as u16 + 1));
     let client = |old: u16| clients.iter().position(|kept| *kept == old).map(|at| at as u16 + 1);
     let old = &timeline.config;
     let config = &mut fewer.config;
@@ -181,7 +183,9 @@ fn idler(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
     }
     let limits: Vec<u64> = match config.operations {
         None => vec![0, 1, 4, 16, 64, 256],
-        Some(n) => [0, n / 2, n * 3 / 4, n.saturating_sub(1)].into_iter().filter(|fewer| *fewer < n).collect(),
+        Some(n) => {
+            [0, n / 2, n * 3 / 4, n.saturating_sub(1)].into_iter().filter(|fewer| *fewer < n).collect()
+        }
     };
     configs.extend(limits.into_iter().map(|operations| {
         let mut fewer = Config { operations: Some(operations), ..config.clone() };
@@ -272,7 +276,10 @@ fn calmer_here(timeline: &RaftTimeline, failure: &Failure) -> Vec<RaftTimeline> 
         nodes().flat_map(|a| nodes().filter(move |b| a != *b).map(move |b| link_key(a, b))).collect();
     let single: Vec<u64> = nodes().map(|node| u64::from(node.0)).collect();
     let keys = |field: &str| if field == WAKE_HOLD || field == FSYNC_DURATION { &single } else { &links };
-    lively(timeline).into_iter().flat_map(|field| calmer_in_part(timeline, field, keys(field), failure.time_ns)).collect()
+    lively(timeline)
+        .into_iter()
+        .flat_map(|field| calmer_in_part(timeline, field, keys(field), failure.time_ns))
+        .collect()
 }
 
 #[cfg(test)]

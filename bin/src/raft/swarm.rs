@@ -19,7 +19,7 @@ use raft_async::mutant::Planted;
 use sim_io::fs::DiskConfig;
 use sim_io::nemesis::{Aim, FaultKind, PlanConfig};
 use sim_io::net::{NetConfig, TcpConfig};
-use sim_runtime::rng::Stream;
+use sim_runtime::rng::{Chance, Stream};
 use sim_runtime::schedule::Schedule;
 
 use super::config::{Config, Profile, RaftTimes};
@@ -164,6 +164,8 @@ pub(super) fn draw(seed: u64, without: Without) -> Config {
         drift_ppm: BTreeMap::new(),
         raft,
         planted: Planted::NONE,
+        visitor: false,
+        chance: Chance::Fields,
         schedule: swarm.or(Feature::Schedules, Schedule::Field, swarm.pick("schedule", &SCHEDULES)),
         hold_per_million: swarm.or(
             Feature::Schedules,
@@ -293,6 +295,7 @@ impl Swarm {
             step_down_after_ms: self
                 .pick("steps down", &[true, true, true, true, true, true, true, false])
                 .then(|| percent(election_timeout_max_ms, patience)),
+            chatter_ms: None,
             apply_delay_us: if self.stream("delayed apply").chance(400_000)
                 && !self.without.has(Feature::DelayedApply)
             {

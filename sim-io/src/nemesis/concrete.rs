@@ -150,7 +150,8 @@ mod tests {
             what: Fault::Kill { target: Target::Hit },
             lasts_us: 1,
         };
-        let fixed = |id| PlannedFault { id, ..planned(Fault::Kill { target: Target::Nodes(vec![NodeId(1)]) }) };
+        let fixed =
+            |id| PlannedFault { id, ..planned(Fault::Kill { target: Target::Nodes(vec![NodeId(1)]) }) };
         let with = |faults| Plan { servers: 3, faults, ..Plan::default() };
         let plans = with(vec![aimed(1), aimed(2), aimed(3)]).concrete(&with(vec![fixed(1), fixed(3)]));
         let expected = [

@@ -26,12 +26,16 @@ impl Fault {
             _ => None,
         };
         Some(match (self, other) {
-            (Self::Kill { target }, Self::Kill { target: other }) => Self::Kill { target: of(target, other)? },
+            (Self::Kill { target }, Self::Kill { target: other }) => {
+                Self::Kill { target: of(target, other)? }
+            }
             (Self::PowerOff { target }, Self::PowerOff { target: other } | Self::Kill { target: other })
             | (Self::Kill { target }, Self::PowerOff { target: other }) => {
                 Self::PowerOff { target: of(target, other)? }
             }
-            (Self::Pause { target }, Self::Pause { target: other }) => Self::Pause { target: of(target, other)? },
+            (Self::Pause { target }, Self::Pause { target: other }) => {
+                Self::Pause { target: of(target, other)? }
+            }
             (Self::Freeze { target }, Self::Freeze { target: other } | Self::Pause { target: other })
             | (Self::Pause { target }, Self::Freeze { target: other }) => {
                 Self::Freeze { target: of(target, other)? }
@@ -61,8 +65,12 @@ impl Plan {
                 let end_ns = end_ns(first).max(end_ns(second));
                 for begin_ns in [early, late] {
                     let lasts_us = end_ns.saturating_sub(begin_ns) / 1_000;
-                    let both =
-                        PlannedFault { when: When::At { at_ns: begin_ns }, what: what.clone(), lasts_us, ..first.clone() };
+                    let both = PlannedFault {
+                        when: When::At { at_ns: begin_ns },
+                        what: what.clone(),
+                        lasts_us,
+                        ..first.clone()
+                    };
                     let mut plan = self.clone();
                     plan.faults[place] = both;
                     plan.faults.remove(at);
@@ -80,8 +88,10 @@ impl Plan {
         times.sort_unstable();
         times.dedup();
         let before = [0].into_iter().chain(times.iter().copied());
-        let gaps: Vec<(u64, u64)> = times.iter().copied().zip(before).map(|(at, before)| (at, at - before)).collect();
-        let shifts = gaps.into_iter().flat_map(|(from_ns, gap_ns)| [(from_ns, gap_ns / 2), (from_ns, gap_ns / 4)]);
+        let gaps: Vec<(u64, u64)> =
+            times.iter().copied().zip(before).map(|(at, before)| (at, at - before)).collect();
+        let shifts =
+            gaps.into_iter().flat_map(|(from_ns, gap_ns)| [(from_ns, gap_ns / 2), (from_ns, gap_ns / 4)]);
         let shifts = shifts.filter(|(_, by_ns)| *by_ns >= LEAST_SHIFT_NS);
         shifts
             .map(|(from_ns, by_ns)| {
@@ -146,8 +156,14 @@ mod tests {
             plan.faults.iter().map(|fault| fault.when.earliest_ns() / 1_000_000).collect()
         };
         let sooner: Vec<_> = plan().sooner().iter().map(times).collect();
-        let expected: [[u64; 3]; 6] =
-            [[50, 70, 250], [75, 95, 275], [100, 110, 290], [100, 115, 295], [100, 120, 210], [100, 120, 255]];
+        let expected: [[u64; 3]; 6] = [
+            [50, 70, 250],
+            [75, 95, 275],
+            [100, 110, 290],
+            [100, 115, 295],
+            [100, 120, 210],
+            [100, 120, 255],
+        ];
         assert_eq!(sooner, expected);
     }
 }

@@ -9,9 +9,9 @@ use raft_async::mutant::{Mutant, Part};
 use sim_runtime::verdict::Category;
 
 use super::hunt::{Quarry, Range};
+use crate::cli::MutantsArgs;
 use crate::command::statistics::{Rate, Spread, wilson};
 use crate::command::tabular::{left, print, right, table};
-use crate::cli::MutantsArgs;
 use crate::out::Out;
 use crate::say;
 

@@ -40,7 +40,12 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let jobs = thread::available_parallelism().map_or(1, usize::from);
-        Self { jobs: u16::try_from(jobs).unwrap_or(u16::MAX), seeds: 8, many_seeds: 40, stop: Arc::default() }
+        Self {
+            jobs: u16::try_from(jobs).unwrap_or(u16::MAX),
+            seeds: 8,
+            many_seeds: 120,
+            stop: Arc::default(),
+        }
     }
 }
 
@@ -139,12 +144,12 @@ where
     /// Makes the first move from place `from` on that fails alike under one of the seeds; its place.
     fn step(&mut self, moves: Moves<S>, from: usize, seeds: Range<u32>) -> Option<usize> {
         let moves = moves(self.scenario, &self.best.timeline, &self.best.failure);
-        let candidates = with_seeds(moves.get(from..).unwrap_or(&[]), seeds.clone());
+        let candidates = Candidates { moves: moves.get(from..).unwrap_or(&[]), seeds };
         let (tried, found) = first_that_fails(self.scenario, &candidates, self.wanted, self.settings);
         self.best.tried += tried;
         let (place, failure) = found?;
-        self.keep(candidates[place].clone(), failure);
-        Some(from + place / seeds.len())
+        self.keep(candidates.get(place), failure);
+        Some(from + place / candidates.seeds.len())
     }
 
     /// Fixes moments for as long as the run fails alike; whether any was fixed.
@@ -153,10 +158,11 @@ where
         loop {
             let mut candidates = self.scenario.concrete(&self.best.timeline);
             candidates.retain(|concrete| *concrete != self.best.timeline);
+            let candidates = Candidates { moves: &candidates, seeds: 0..1 };
             let (tried, found) = first_that_fails(self.scenario, &candidates, self.wanted, self.settings);
             self.best.tried += tried + 1;
             match found {
-                Some((place, failure)) => self.keep(candidates[place].clone(), failure),
+                Some((place, failure)) => self.keep(candidates.get(place), failure),
                 None => return self.best.steps > steps_before,
             }
         }
@@ -178,11 +184,26 @@ type Moves<S> = fn(
     &Failure,
 ) -> Vec<Timeline<<S as Scenario>::Config, <S as Scenario>::Plan>>;
 
-/// Each timeline under the seeds of these numbers, of which 0 is its own.
-fn with_seeds<C: Clone, P: Clone>(moves: &[Timeline<C, P>], seeds: Range<u32>) -> Vec<Timeline<C, P>> {
-    let seed = |own: u64, n: u32| if n == 0 { own } else { mix(own, u64::from(n)) >> 1 };
-    let of = |timeline: &Timeline<C, P>, n| Timeline { seed: seed(timeline.seed, n), ..timeline.clone() };
-    moves.iter().flat_map(|timeline| seeds.clone().map(move |n| of(timeline, n))).collect()
+/// Timelines, each under several seeds: candidate after candidate is made when it is run, since all at once may be large.
+struct Candidates<'a, C, P> {
+    moves: &'a [Timeline<C, P>],
+    /// The numbers of the seeds, of which 0 is the timeline's own.
+    seeds: Range<u32>,
+}
+
+impl<C: Clone, P: Clone> Candidates<'_, C, P> {
+    fn len(&self) -> usize {
+        self.moves.len() * self.seeds.len()
+    }
+
+    /// The candidate at `place`: all of one timeline, then all of the next.
+    fn get(&self, place: usize) -> Timeline<C, P> {
+        let timeline = &self.moves[place / self.seeds.len()];
+        let number = self.seeds.start + (place % self.seeds.len()) as u32;
+        let own = timeline.seed;
+        let seed = if number == 0 { own } else { mix(own, u64::from(number)) >> 1 };
+        Timeline { seed, ..timeline.clone() }
+    }
 }
 
 /// How `timeline` fails; `None` when it does not.
@@ -196,7 +217,7 @@ fn failure_of<S: Scenario>(scenario: &S, timeline: &Timeline<S::Config, S::Plan>
 /// Runs candidates until one fails as wanted: how many were run, and the place of the first that does.
 fn first_that_fails<S>(
     scenario: &S,
-    candidates: &[Timeline<S::Config, S::Plan>],
+    candidates: &Candidates<'_, S::Config, S::Plan>,
     wanted: u64,
     settings: &Settings,
 ) -> (u64, Option<(usize, Failure)>)
@@ -218,7 +239,7 @@ where
             return;
         }
         tried.fetch_add(1, Ordering::Relaxed);
-        if let Some(failure) = failure_of(scenario, &candidates[place])
+        if let Some(failure) = failure_of(scenario, &candidates.get(place))
             && failure.fingerprint() == wanted
         {
             first.fetch_min(place, Ordering::Relaxed);

@@ -7,6 +7,9 @@
 use super::fault::{Fault, PlannedFault, Target, When};
 use super::plan::Plan;
 
+/// With more faults than this, no two are made one.
+const FEW: usize = 16;
+
 /// Faults are not moved by less.
 const LEAST_SHIFT_NS: u64 = 1_000_000;
 
@@ -53,8 +56,13 @@ impl Fault {
 
 impl Plan {
     /// Plans in which two faults are one: at the time of the first, or at that of the second, until both are over.
+    ///
+    /// None where there are many: what does not matter goes first, and pairs of what is left are few.
     pub(super) fn merged(&self) -> Vec<Self> {
         let mut plans = Vec::new();
+        if self.faults.len() > FEW {
+            return plans;
+        }
         for (at, second) in self.faults.iter().enumerate() {
             for (place, first) in self.faults[..at].iter().enumerate() {
                 let (When::At { at_ns: one }, When::At { at_ns: other }) = (&first.when, &second.when) else {

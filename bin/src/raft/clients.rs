@@ -88,7 +88,8 @@ pub(super) async fn run(config: Rc<Config>, board: Board) {
     std::future::pending::<()>().await;
 }
 
-/// The life of a client beyond the others: one operation, on a register that nobody else has.
+/// The life of a client beyond the others: one operation on a register that nobody else has, and, when faults are over, the
+/// read that is expected of all.
 pub(super) async fn visit(config: Rc<Config>, board: Board) {
     let (number, key) = (config.clients + 1, register(config.registers + 1));
     let shared = Rc::new(Shared {
@@ -98,9 +99,18 @@ pub(super) async fn visit(config: Rc<Config>, board: Board) {
         processes: Cell::new(0),
         session: RefCell::new(None),
     });
+    let mut phase = board.phase.clone();
     let mut lane = Lane::new(0, shared.clone(), board);
     let session = shared.session().await;
     let _ = lane.call(&session, Op::Put { key, value: u64::from(number) << 32 }).await;
+    while phase.get() == Phase::Work {
+        // The sender of phases outlives all clients.
+        let _ = phase.changed().await;
+    }
+    // Whoever has worked is expected to be served again when faults are over.
+    shared.session.replace(None);
+    let session = shared.session().await;
+    let _ = lane.call(&session, Op::Get { key }).await;
     std::future::pending::<()>().await;
 }
 

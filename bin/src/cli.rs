@@ -8,6 +8,7 @@
 //! | 3 | nothing failed, but something is not a pass |
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use crate::command;
 use crate::command::outcome::Shard;
 use crate::out::{Out, complain};
 use crate::raft::features::Feature;
-use crate::raft::{Profile, Raft};
+use crate::raft::{Profile, Raft, Saved, Unreadable};
 use crate::seeds::Seeds;
 use linearizability::read::{FailedCas, Format, Model};
 use raft_async::Carrier;
@@ -52,12 +53,9 @@ pub enum Unusable {
     /// A file could not be read.
     #[error("cannot read {0}: {1}")]
     Read(PathBuf, io::Error),
-    /// A file holds no timeline.
-    #[error("{0} is not a timeline: {1}")]
-    Timeline(PathBuf, serde_json::Error),
-    /// A file holds a timeline that makes no sense.
-    #[error("{0} is no timeline that can be run: {1}")]
-    Nonsense(PathBuf, String),
+    /// A file holds no timeline that can be run.
+    #[error("cannot run {0}: {1}")]
+    Timeline(PathBuf, Unreadable),
     /// A file holds no outcome of a campaign.
     #[error("{0} is not the JSON of a campaign: {1}")]
     Outcome(PathBuf, serde_json::Error),
@@ -74,8 +72,8 @@ pub enum Unusable {
     #[error("a file says all about its run: `{0}` cannot be added")]
     FlagsWithFile(String),
     /// There is nothing to shrink.
-    #[error("seed {0} passes: there is nothing to shrink")]
-    Passes(u64),
+    #[error("{0} passes: there is nothing to shrink")]
+    Passes(SeedOrFile),
     /// There is nothing to look for.
     #[error("no planted defects: this binary was built without the feature `mutants`")]
     NoMutants,
@@ -100,6 +98,10 @@ enum Command {
     Replay(ReplayArgs),
     /// Make a failing seed or timeline smaller for as long as the same check fails.
     Shrink(ShrinkArgs),
+    /// Say for each planted defect how small its failures become by shrinking, and how long that takes.
+    ShrinkReport(ShrinkReportArgs),
+    /// Say how many shrunk failures survive edits that have nothing to do with them.
+    Stability(StabilityArgs),
     /// Run each seed many times, each time with one thing changed that a deterministic program cannot see, and compare.
     CheckDeterminism(CheckDeterminismArgs),
     /// Say for each planted defect how many seeds and how much CPU time it takes to catch it.
@@ -160,6 +162,7 @@ impl Shape {
             disk_errors: self.disk_errors,
             without: self.without.iter().collect(),
             clock_drift_percent: self.clock_drift,
+            ..Raft::default()
         }
     }
 
@@ -305,10 +308,76 @@ pub struct Mutants(Vec<Mutant>);
 impl MutantsArgs {
     /// Which are meant, in the order of the catalogue, each once.
     pub fn mutants(&self) -> Vec<Mutant> {
-        let is_meant = |mutant: &Mutant| {
-            self.only.is_empty() || self.only.iter().any(|Mutants(named)| named.contains(mutant))
-        };
-        Mutant::planted().filter(is_meant).collect()
+        all_of(&self.only)
+    }
+}
+
+fn all_of(only: &[Mutants]) -> Vec<Mutant> {
+    let is_meant =
+        |mutant: &Mutant| only.is_empty() || only.iter().any(|Mutants(named)| named.contains(mutant));
+    Mutant::planted().filter(is_meant).collect()
+}
+
+/// `shrink-report`
+#[derive(Args, Clone, Debug)]
+pub struct ShrinkReportArgs {
+    /// How many failing seeds of each defect are shrunk.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub seeds: u64,
+    /// In how many seeds, from 1 on, those are looked for.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub budget: u64,
+    /// Only these: names of defects, or parts of the catalogue (a, b, c).
+    #[arg(long, value_delimiter = ',', default_value = "a", value_parser = mutants)]
+    pub only: Vec<Mutants>,
+    /// Which kind of runs.
+    #[arg(long, default_value_t)]
+    pub profile: Profile,
+    /// Where the small timelines go [default: nowhere].
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+    /// Worker threads [default: all cores]; only times depend on them.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Write the result as JSON.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+}
+
+/// `stability`
+#[derive(Args, Clone, Debug)]
+pub struct StabilityArgs {
+    /// How many failing seeds of each defect are shrunk and edited.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub files: u64,
+    /// In how many seeds, from 1 on, those are looked for.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub budget: u64,
+    /// Only these: names of defects, or parts of the catalogue (a, b, c).
+    #[arg(long, value_delimiter = ',', default_value = "a", value_parser = mutants)]
+    pub only: Vec<Mutants>,
+    /// What `shrink-report --out` wrote: what is there is not shrunk again.
+    #[arg(long, value_name = "FOLDER")]
+    pub from: Option<PathBuf>,
+    /// Worker threads [default: all cores]; what is found does not depend on them.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Write the result as JSON.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+}
+
+impl StabilityArgs {
+    /// Which are meant, in the order of the catalogue, each once.
+    pub fn mutants(&self) -> Vec<Mutant> {
+        all_of(&self.only)
+    }
+}
+
+impl ShrinkReportArgs {
+    /// Which are meant, in the order of the catalogue, each once.
+    pub fn mutants(&self) -> Vec<Mutant> {
+        all_of(&self.only)
     }
 }
 
@@ -330,6 +399,15 @@ pub enum SeedOrFile {
     Seed(u64),
     /// The timeline in a file.
     File(PathBuf),
+}
+
+impl fmt::Display for SeedOrFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Seed(seed) => write!(f, "seed {seed}"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
 }
 
 impl FromStr for SeedOrFile {
@@ -553,6 +631,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Mutants(args) => command::mutants::run(args, &mut out),
         Command::Merge(args) => command::merge::run(args, &mut out),
         Command::Shrink(args) => command::shrink::run(args, &mut out),
+        Command::Stability(args) => command::stability::run(args, &mut out),
+        Command::ShrinkReport(args) => command::shrink_report::run(args, &mut out),
         Command::CheckHistory(args) => command::check_history::run(args, &mut out),
     };
     let status = ended.unwrap_or_else(|unusable| {
@@ -591,15 +671,27 @@ pub fn create(path: Option<&Path>) -> Result<Option<(PathBuf, File)>, Unusable> 
     path.map(open).transpose()
 }
 
+/// Writes a timeline.
+///
+/// # Errors
+/// [`Unusable::Write`]; a closed pipe is none.
+pub fn write_saved(file: Option<(PathBuf, File)>, saved: &Saved) -> Result<(), Unusable> {
+    write_text(file, &saved.to_text())
+}
+
 /// Writes a result as JSON.
 ///
 /// # Errors
 /// [`Unusable::Write`]; a closed pipe is none.
 pub fn write_json(file: Option<(PathBuf, File)>, value: &serde_json::Value) -> Result<(), Unusable> {
+    write_text(file, &format!("{value:#}\n"))
+}
+
+fn write_text(file: Option<(PathBuf, File)>, text: &str) -> Result<(), Unusable> {
     let Some((path, mut file)) = file else { return Ok(()) };
     // What is no regular file cannot be cut, and need not be.
     let _ = file.set_len(0);
-    match writeln!(file, "{value:#}") {
+    match file.write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Unusable::Write(path, error)),
         _ => Ok(()),
     }

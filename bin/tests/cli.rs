@@ -270,11 +270,18 @@ fn a_corpus_keeps_what_failed_and_runs_it_first() {
     assert_eq!(remembered.status.code(), Some(1));
     assert!(stdout(&remembered).contains("corpus: 1 timelines, 1 failed"), "{}", stdout(&remembered));
 
+    // Once the defect is gone from the file, it passes, and that is told.
+    let mended = fs::read_to_string(&files[0]).expect("readable").replace("\"canary\"", "null");
+    fs::write(&files[0], mended).expect("written");
+    let passing = bin(&campaign);
+    assert_eq!(passing.status.code(), Some(0), "{}", stdout(&passing));
+    assert!(stdout(&passing).contains("0 failed, 1 that failed once pass now"), "{}", stdout(&passing));
+
     fs::write(folder.join("broken.json"), "{").expect("written");
     let refused = bin(&campaign);
     assert_eq!(refused.status.code(), Some(2));
     let error = String::from_utf8_lossy(&refused.stderr);
-    assert!(error.contains("broken.json is not a timeline") && error.lines().count() == 1, "{error}");
+    assert!(error.contains("broken.json: it is not a timeline") && error.lines().count() == 1, "{error}");
 }
 
 #[test]
@@ -293,43 +300,6 @@ impl Swapped for Output {
     fn swapped(self) -> Self {
         Self { stdout: self.stderr, stderr: self.stdout, ..self }
     }
-}
-
-#[test]
-fn a_failure_shrinks_to_a_small_file_that_fails_alike() {
-    let folder = folder("shrink");
-    let (file, again) = (folder.join("small.json"), folder.join("smaller.json"));
-    let (file, again) = (text(&file), text(&again));
-    let flags = ["--profile", "reference", "--mutant", "double_vote"];
-    let shrunk = bin(&[&["shrink", "1", "--out", file][..], &flags].concat());
-    assert_eq!(shrunk.status.code(), Some(1), "{shrunk:?}");
-    assert!(stdout(&shrunk).contains("election safety"), "{}", stdout(&shrunk));
-
-    let timeline: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(file).expect("it was written")).expect("it is JSON");
-    assert_eq!(timeline["config"]["servers"], 3);
-    let faults = timeline["plan"]["faults"].as_array().expect("a list").len();
-    assert!(faults <= 2, "{faults} faults are left");
-
-    let replayed = bin(&["replay", file]);
-    assert_eq!(replayed.status.code(), Some(1));
-    assert!(stdout(&replayed).contains("election safety"));
-
-    // Nothing is left to be taken away, whatever the number of threads.
-    let once_more = bin(&["shrink", file, "--out", again, "--jobs", "1"]);
-    assert_eq!(once_more.status.code(), Some(1), "{once_more:?}");
-    let read = |file: &str| fs::read_to_string(file).expect("it was written");
-    assert_eq!(read(file), read(again));
-}
-
-#[test]
-fn what_passes_is_not_shrunk() {
-    let file = folder("shrink-pass").join("small.json");
-    let file = text(&file);
-    let refused = bin(&["shrink", "1", "--profile", "reference", "--out", file]);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("nothing to shrink"), "{refused:?}");
-    assert!(!Path::new(file).exists());
 }
 
 /// A history of one key as JSON lines: (process, type, f, value).

@@ -41,6 +41,9 @@ pub struct Config {
     pub step_down_after_ms: Option<u64>,
     /// Applying lags so far behind commitment.
     pub apply_delay_us: u64,
+    /// Every so often the server sends the others a message that nobody heeds; `None`: never. Only for tests of what such a
+    /// message does to pinned runs.
+    pub chatter_ms: Option<u64>,
     /// The defect that is planted, if any.
     pub planted: Planted,
 }
@@ -63,6 +66,7 @@ impl Config {
             segment_bytes: 64 * 1024,
             step_down_after_ms: Some(600),
             apply_delay_us: 0,
+            chatter_ms: None,
             planted: Planted::NONE,
         }
     }
@@ -76,6 +80,7 @@ impl Config {
         assert!(self.heartbeat_ms > 0, "a heartbeat every 0 ms");
         assert!(self.vote_retransmit_ms > 0, "vote requests repeated every 0 ms");
         assert!(self.append_retransmit_ms > 0, "appends repeated every 0 ms");
+        assert!(self.chatter_ms != Some(0), "chatter every 0 ms");
         assert!(self.max_entries_per_append > 0, "appends of 0 entries");
         assert!(self.max_inflight_appends > 0, "a window of 0 appends");
     }

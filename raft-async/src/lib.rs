@@ -59,6 +59,7 @@ pub mod client;
 mod codec;
 pub mod wire;
 mod transport;
+mod chatter;
 pub mod link;
 mod streams;
 pub mod server;

@@ -9,6 +9,7 @@
 
 use crate::applier;
 use crate::candidate::campaign;
+use crate::chatter::chat;
 use crate::config::Config;
 use crate::follower::follow;
 use crate::halt::Halt;
@@ -24,6 +25,7 @@ use crate::transport::{Inbox, Transport};
 use sim_runtime::{Handle, JoinHandle, node, select, task};
 use std::convert::Infallible;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Runs a server until it halts, and returns why.
 ///
@@ -70,6 +72,9 @@ async fn serve(config: Config, machine: Box<dyn StateMachine>, world: &Handle) -
         let node = node.clone();
         AbortOnDrop(task("applier").spawn(async move { applier::apply(&node).await }))
     };
+    let _chatter = node.config.chatter_ms.map(|every_ms| {
+        AbortOnDrop(task("chatter").spawn(chat(node.clone(), Duration::from_millis(every_ms))))
+    });
     let mut roles = AbortOnDrop(task("role").spawn(take_roles(node, inbox)));
     select! {
         halt = &mut roles.0 => halt.unwrap_or(Err(Halt::TaskFailed)),

@@ -9,6 +9,7 @@
 //! the inbox for the next role.
 //! Not here: what frames look like (`wire.rs`) and travel on (`link.rs`), sending again (`replicator.rs`, `candidate.rs`).
 
+use crate::chatter::is_chatter;
 use crate::config::Config;
 use crate::link::Link;
 use crate::mutant::{Mutant, Planted};
@@ -90,6 +91,13 @@ impl Transport {
         self.frame.replace(frame);
     }
 
+    /// Sends what is a frame already.
+    pub(crate) fn send_frame(&self, to: ServerId, frame: &[u8]) {
+        if let Some(at) = self.address_of(to) {
+            self.link.transmit(frame, at);
+        }
+    }
+
     fn address_of(&self, server: ServerId) -> Option<SocketAddr> {
         self.servers.iter().find(|(id, _)| *id == server).map(|(_, at)| *at)
     }
@@ -126,7 +134,7 @@ impl Inbox {
     }
 
     /// The next message and its sender's address; `None` when a frame arrived and was dropped, because it is none
-    /// of ours or says that it comes from a server that is not in the cluster. May be dropped before it is done:
+    /// of ours, says that it comes from a server that is not in the cluster, or is chatter. May be dropped before it is done:
     /// no message is lost.
     pub(crate) async fn next(&mut self) -> Option<(Message<'_>, SocketAddr)> {
         if !self.put_back.take() {
@@ -138,6 +146,7 @@ impl Inbox {
             Ok(message) if message.sender().is_none_or(|server| self.is_peer(server)) => {
                 Some((message, self.sender))
             }
+            Err(wire::Malformed) if is_chatter(&self.frame) => None,
             Ok(_) | Err(wire::Malformed) => {
                 let from = node_of(self.sender.ip()).map_or(0, |node| node.0.into());
                 self.world.emit(FrameRejected { len: self.frame.len() as u64, from });

@@ -218,7 +218,7 @@ const CLIENT_REQUEST: u8 = 5;
 const CLIENT_REPLY: u8 = 6;
 
 /// Replaces the contents of `frame` with a frame whose body `fill` writes.
-fn frame(frame: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn frame(frame: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     frame.clear();
     frame.put(&[0; FRAME_HEADER_BYTES]);
     frame.put_u8(kind);

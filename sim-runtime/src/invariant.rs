@@ -93,6 +93,11 @@ impl<'a> View<'a> {
         self.handle.now_ns()
     }
 
+    /// The digest of all records so far.
+    pub fn behaviour(&self) -> u64 {
+        self.trace.digest()
+    }
+
     /// The world's device of type `D`, to look at.
     pub fn device<D: Device>(&self) -> Rc<D> {
         self.handle.device()

@@ -13,7 +13,8 @@
 //! with different names never share state.
 //! Not here: which decisions exist (the devices name their own fields).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::rc::Rc;
 
@@ -231,6 +232,27 @@ pub enum Set {
     Reseed(u64),
 }
 
+/// Where conditions come from. Everything but fields exists to be compared with them.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Chance {
+    /// Functions of (seed, thing, time bucket).
+    #[default]
+    Fields,
+    /// One random stream for all: each question takes the next number.
+    Stream,
+    /// One stream for each thing: the nth question about a link is answered with its nth number.
+    Ordinals,
+}
+
+impl Chance {
+    /// Whether the same thing can be asked about twice in one bucket and be told the same.
+    #[inline]
+    pub fn is_lasting(self) -> bool {
+        self == Self::Fields
+    }
+}
+
 /// The digest of draws: every field read, every draw of a stream, every choice of the scheduler. Each goes to the tape
 /// too, if there is one.
 #[derive(Clone, Debug, Default)]
@@ -285,12 +307,23 @@ impl Draws {
 pub(crate) struct Fields {
     seed: u64,
     overrides: Vec<Override>,
+    chance: Chance,
+    /// Neither overrides nor another kind of chance: for one question where it is asked most.
+    plain: bool,
+    /// How many numbers were taken, by stream; of the one stream under 0.
+    taken: RefCell<BTreeMap<u64, u64>>,
     draws: Draws,
 }
 
 impl Fields {
-    pub(crate) fn new(seed: u64, overrides: Vec<Override>, draws: Draws) -> Self {
-        Self { seed: mix(seed, hash_name("fields")), overrides, draws }
+    pub(crate) fn new(seed: u64, overrides: Vec<Override>, chance: Chance, draws: Draws) -> Self {
+        let plain = overrides.is_empty() && chance == Chance::Fields;
+        let seed = mix(seed, hash_name("fields"));
+        Self { seed, overrides, chance, plain, taken: RefCell::default(), draws }
+    }
+
+    pub(crate) fn chance(&self) -> Chance {
+        self.chance
     }
 
     /// The field at (`key`, the bucket of `at_ns`).
@@ -320,11 +353,26 @@ impl Fields {
     #[inline]
     pub(crate) fn read_row(&self, row: Row, bucket: u64, at_ns: u64) -> Sample {
         let mut sample = Sample { bits: mix(row.base, bucket), calm: false };
-        if !self.overrides.is_empty() {
+        if !self.plain {
+            sample.bits = self.drawn(sample.bits, row.base);
             sample = self.overridden(sample, row, bucket, at_ns);
         }
         self.draws.note_field(row, bucket, sample.bits);
         sample
+    }
+
+    /// What takes the place of a field's bits where conditions come from streams.
+    #[cold]
+    fn drawn(&self, bits: u64, base: u64) -> u64 {
+        let (stream, seed) = match self.chance {
+            Chance::Fields => return bits,
+            Chance::Stream => (0, self.seed),
+            Chance::Ordinals => (base, base),
+        };
+        let mut taken = self.taken.borrow_mut();
+        let taken = taken.entry(stream).or_default();
+        *taken += 1;
+        mix(seed, *taken)
     }
 
     /// Later overrides win.
@@ -469,7 +517,23 @@ mod tests {
     use super::*;
 
     fn fields(overrides: Vec<Override>) -> Fields {
-        Fields::new(7, overrides, Draws::default())
+        Fields::new(7, overrides, Chance::Fields, Draws::default())
+    }
+
+    #[test]
+    fn streams_forget_nothing_and_fields_know_of_no_other_question() {
+        let after = |chance, questions: &[u64]| {
+            let fields = Fields::new(7, Vec::new(), chance, Draws::default());
+            for key in questions {
+                fields.read(LOSS, *key, 0);
+            }
+            fields.read(LOSS, 1, 0).bits()
+        };
+        assert_eq!(after(Chance::Fields, &[1, 2]), after(Chance::Fields, &[]));
+        assert_eq!(after(Chance::Ordinals, &[2]), after(Chance::Ordinals, &[]));
+        assert_ne!(after(Chance::Ordinals, &[1]), after(Chance::Ordinals, &[]));
+        assert_ne!(after(Chance::Stream, &[2]), after(Chance::Stream, &[]));
+        assert_eq!(after(Chance::Stream, &[2, 3]), after(Chance::Stream, &[8, 9]));
     }
 
     const LOSS: Field = Field::new("loss");

@@ -71,10 +71,24 @@ pub trait Scenario: Sync {
         self.simpler(&timeline.plan).into_iter().map(with).collect()
     }
 
-    /// The same timeline with everything that waits for a moment fixed to the moment that came, for shrinking. It need
-    /// not be exact.
-    fn concrete(&self, timeline: &Timeline<Self::Config, Self::Plan>) -> Timeline<Self::Config, Self::Plan> {
-        timeline.clone()
+    /// Those of the moves after which much is gone: each is tried under many more seeds before shrinking ends.
+    fn great_moves(
+        &self,
+        timeline: &Timeline<Self::Config, Self::Plan>,
+        failure: &Failure,
+    ) -> Vec<Timeline<Self::Config, Self::Plan>> {
+        let _ = (timeline, failure);
+        Vec::new()
+    }
+
+    /// The same timeline with everything that waits for a moment fixed to the moment that came, for shrinking; then with
+    /// some of it. They need not be exact: those that fail otherwise are not used.
+    fn concrete(
+        &self,
+        timeline: &Timeline<Self::Config, Self::Plan>,
+    ) -> Vec<Timeline<Self::Config, Self::Plan>> {
+        let _ = timeline;
+        Vec::new()
     }
 
     /// A record of the program's own in words, for reports.

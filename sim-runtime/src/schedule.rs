@@ -11,13 +11,13 @@
 //! Not here: holding wakes back (`world.rs`), without which two tasks are almost never ready at once.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use async_task::Runnable;
 use serde::{Deserialize, Serialize};
 
 use crate::node::Owner;
-use crate::rng::{BUCKET_NS, Stream, hash_name, mix};
+use crate::rng::{BUCKET_NS, Chance, Stream, hash_name, mix};
 use crate::task::Meta;
 
 /// What a scheduler may know of a task.
@@ -62,9 +62,11 @@ pub(crate) enum Ranking {
 }
 
 impl Ranking {
-    pub(crate) fn new(schedule: Schedule, seed: u64) -> Self {
+    pub(crate) fn new(schedule: Schedule, chance: Chance, seed: u64) -> Self {
+        let field = mix(seed, hash_name("schedule"));
         match schedule {
-            Schedule::Field => Self::Field(mix(seed, hash_name("schedule"))),
+            Schedule::Field if chance != Chance::Fields => Self::Custom(Box::new(Drawn::new(chance, field))),
+            Schedule::Field => Self::Field(field),
             Schedule::Fifo => Self::Fifo,
             Schedule::Pct { depth, horizon_ms } => Self::Pct(Box::new(Pct::new(seed, depth, horizon_ms))),
         }
@@ -84,6 +86,29 @@ impl Ranking {
             Self::Pct(pct) => pct.rank(task, now_ns),
             Self::Custom(scheduler) => scheduler.rank(task, now_ns),
         }
+    }
+}
+
+/// What [`Schedule::Field`] is where conditions come from streams: each rank is the next number, of one stream or of the
+/// task's own.
+struct Drawn {
+    chance: Chance,
+    seed: u64,
+    taken: BTreeMap<u64, u64>,
+}
+
+impl Drawn {
+    fn new(chance: Chance, seed: u64) -> Self {
+        Self { chance, seed, taken: BTreeMap::new() }
+    }
+}
+
+impl Scheduler for Drawn {
+    fn rank(&mut self, task: TaskInfo, _now_ns: u64) -> u64 {
+        let stream = if self.chance == Chance::Stream { 0 } else { task.identity };
+        let taken = self.taken.entry(stream).or_default();
+        *taken += 1;
+        mix(mix(self.seed, stream), *taken)
     }
 }
 

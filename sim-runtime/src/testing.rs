@@ -94,8 +94,8 @@ where
 pub fn run_scenario<S>(test: &Test, scenario: fn() -> S)
 where
     S: Scenario + Send + Sync + 'static,
-    S::Config: Send + Sync,
-    S::Plan: Send + Sync,
+    S::Config: PartialEq + Send + Sync,
+    S::Plan: PartialEq + Send + Sync,
 {
     run(test, scenario());
 }
@@ -123,8 +123,8 @@ fn wanted(test: &Test) -> Wanted {
 fn run<S>(test: &Test, scenario: S)
 where
     S: Scenario + Send + Sync + 'static,
-    S::Config: Send + Sync,
-    S::Plan: Send + Sync,
+    S::Config: PartialEq + Send + Sync,
+    S::Plan: PartialEq + Send + Sync,
 {
     let wanted = wanted(test);
     let scenario = Arc::new(scenario);

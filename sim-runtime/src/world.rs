@@ -28,7 +28,7 @@ use crate::event::Events;
 use crate::executor::Inbox;
 use crate::node::{Node, NodeId, Owner};
 use crate::probe::Windows;
-use crate::rng::{BUCKET_NS, Draws, Field, Fields, Override, Row, Sample, Stream, hash_name, mix};
+use crate::rng::{BUCKET_NS, Chance, Draws, Field, Fields, Override, Row, Sample, Stream, hash_name, mix};
 use crate::schedule::{Ranking, Ready, Schedule, Scheduler};
 use crate::task::{Meta, TaskEntry};
 use crate::timer::{Fire, TimerKey, Timers};
@@ -40,6 +40,8 @@ use crate::verdict::{Category, Failure, Findings};
 pub struct Options {
     /// Edits of the fields.
     pub overrides: Vec<Override>,
+    /// Where conditions come from: fields, but for comparisons.
+    pub chance: Chance,
     /// Which ready task runs next.
     pub schedule: Schedule,
     /// Keep every record, not just the recent ones (for `replay --trace`).
@@ -64,6 +66,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             overrides: Vec::new(),
+            chance: Chance::Fields,
             schedule: Schedule::Field,
             keep_trace: false,
             hold_per_million: 50_000,
@@ -255,6 +258,11 @@ impl Handle {
     #[inline]
     pub fn sample_at(&self, field: Field, key: u64, at_ns: u64) -> Sample {
         self.core.fields.read(field, key, at_ns)
+    }
+
+    /// Where conditions come from.
+    pub fn chance(&self) -> Chance {
+        self.core.fields.chance()
     }
 
     /// `field` at `key`, in all buckets, to be read by [`Handle::sample_row`].
@@ -468,7 +476,7 @@ impl World {
             now_ns: Cell::new(0),
             timers: RefCell::default(),
             ready: RefCell::default(),
-            ranking: RefCell::new(Ranking::new(options.schedule, seed)),
+            ranking: RefCell::new(Ranking::new(options.schedule, options.chance, seed)),
             reap: RefCell::default(),
             tasks: RefCell::default(),
             born: Cell::new(0),
@@ -477,7 +485,7 @@ impl World {
             current: Cell::new(Current::HOST),
             observing: Cell::new(false),
             waiting: Cell::new(""),
-            fields: Fields::new(seed, options.overrides.clone(), draws.clone()),
+            fields: Fields::new(seed, options.overrides.clone(), options.chance, draws.clone()),
             draws,
             tape,
             ambient,

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use sim_runtime::campaign::{self, Settings, Summary};
+use sim_runtime::campaign::{self, FailedRun, Settings, Summary};
 use sim_runtime::scenario::Scenario;
+use sim_runtime::verdict::Category;
 
 use super::corpus::{self, Corpus, FailedFile};
 use super::outcome::{Failed, Outcome, Shard, Stopped};
@@ -84,18 +85,20 @@ fn shrink_failures(
     out: &mut Out,
 ) -> Result<(), Unusable> {
     let folder = args.corpus.clone().unwrap_or_else(|| PathBuf::from("shrunk"));
+    let settings = shrink::settings(args.jobs);
+    signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
     let mut kinds = BTreeSet::new();
-    for run in summary.failures.iter().filter(|run| run.first.category.is_failure()) {
+    // A run that hangs would hang again, and take this process with it.
+    let is_shrunk =
+        |run: &&FailedRun| run.first.category.is_failure() && run.first.category != Category::Hung;
+    for run in summary.failures.iter().filter(is_shrunk) {
         let kind = run.first.fingerprint();
-        if !kinds.insert(kind) {
+        if !kinds.insert(kind) || settings.stop.load(Ordering::Relaxed) {
             continue;
         }
         std::fs::create_dir_all(&folder).map_err(|error| Unusable::Write(folder.clone(), error))?;
         let file = folder.join(format!("{kind:016x}-{}-shrunk.json", run.seed));
-        let settings = shrink::settings(args.jobs);
-        signals::install(&settings.stop)
-            .map_err(|error| Unusable::System("install signal handlers", error))?;
-        shrink::shrink_to(scenario, scenario.timeline(run.seed), &settings, &file, out)?;
+        shrink::shrink_to(scenario, scenario.timeline(run.seed), &settings, &file, args.quiet, out)?;
     }
     Ok(())
 }
@@ -166,6 +169,26 @@ fn print_failures(outcome: &Outcome, out: &mut Out) {
     let more = outcome.failures.len().saturating_sub(PRINTED);
     if more > 0 {
         say!(out, "and {more} more runs that were not a pass");
+    }
+    print_kinds(&outcome.failures, out);
+}
+
+/// Failures by fingerprint, the most frequent kind first.
+fn print_kinds(failures: &[Failed], out: &mut Out) {
+    let mut kinds: BTreeMap<&str, Vec<&Failed>> = BTreeMap::new();
+    for failed in failures.iter().filter(|failed| failed.verdict.is_failure()) {
+        kinds.entry(&failed.fingerprint).or_default().push(failed);
+    }
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, runs)| (std::cmp::Reverse(runs.len()), runs[0].seed));
+    let total: usize = kinds.iter().map(|(_, runs)| runs.len()).sum();
+    let plural = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
+    if total > 0 {
+        say!(out, "{}, {}:", plural(total, "failure"), plural(kinds.len(), "kind"));
+    }
+    for (fingerprint, runs) in kinds {
+        let Failed { verdict, property, seed, .. } = runs[0];
+        say!(out, "{:>6}  {verdict}: {property} ({fingerprint}), first in seed {seed}", runs.len());
     }
 }
 

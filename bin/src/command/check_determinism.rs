@@ -38,8 +38,8 @@ fn jobs(args: &CheckDeterminismArgs) -> usize {
 fn check<S>(scenario: &S, args: &CheckDeterminismArgs, settings: &Settings, out: &mut Out) -> (Status, Value)
 where
     S: Scenario,
-    S::Config: Send + Sync,
-    S::Plan: Send + Sync,
+    S::Config: PartialEq + Send + Sync,
+    S::Plan: PartialEq + Send + Sync,
 {
     let (started, total) = (Instant::now(), args.seeds.count());
     let told = |done: u64| {

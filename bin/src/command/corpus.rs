@@ -6,6 +6,7 @@
 //! Invariant: a file that cannot be read ends the campaign before it begins.
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,11 +15,11 @@ use serde::{Deserialize, Serialize};
 use sim_io::nemesis::Plan;
 use sim_runtime::campaign::{self, Settings, Summary};
 use sim_runtime::scenario::{Scenario, Watch};
-use sim_runtime::verdict::{Category, RunReport};
+use sim_runtime::verdict::{Category, Failure, RunReport};
 
 use super::outcome::Shard;
 use crate::cli::{SeedOrFile, Shape, Unusable};
-use crate::raft::{Config, Raft, RaftTimeline, validate};
+use crate::raft::{Config, Raft, RaftTimeline, Saved};
 
 /// A file whose run was not a pass.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -44,6 +45,8 @@ pub struct CorpusOutcome {
     pub files: u64,
     /// Those that were not a pass, by name.
     pub failures: Vec<FailedFile>,
+    /// Those that failed once and pass now, by name.
+    pub mended: Vec<PathBuf>,
 }
 
 impl CorpusOutcome {
@@ -57,20 +60,22 @@ impl CorpusOutcome {
         self.files += other.files;
         self.failures.extend(other.failures);
         self.failures.sort_unstable();
+        self.mended.extend(other.mended);
+        self.mended.sort_unstable();
     }
 }
 
 /// Timelines under the names of their files.
 pub(super) struct Corpus {
     folder: PathBuf,
-    timelines: Vec<(PathBuf, RaftTimeline)>,
+    timelines: Vec<(PathBuf, Saved)>,
 }
 
 impl Corpus {
     /// Reads the files of `folder` that belong to `shard`.
     ///
     /// # Errors
-    /// [`Unusable::Read`] and [`Unusable::Timeline`], with the name.
+    /// As [`read_timeline`].
     pub(super) fn read(folder: &Path, shard: Shard) -> Result<Self, Unusable> {
         let unreadable = |error| Unusable::Read(folder.to_owned(), error);
         let mut files = Vec::new();
@@ -90,7 +95,13 @@ impl Corpus {
     pub(super) fn run(self, settings: &Settings) -> CorpusOutcome {
         let files = Arc::new(self);
         let count = files.timelines.len() as u64;
-        let summary = campaign::run(&files, 0..count, settings, |_, _| {});
+        let mut mended = Vec::new();
+        let summary = campaign::run(&files, 0..count, settings, |report, _| {
+            let passes = report.filter(|report| report.findings.category() == Category::Pass);
+            let known = passes.map(|report| &files.timelines[report.seed as usize]);
+            mended.extend(known.filter(|(_, saved)| saved.is_failure()).map(|(file, _)| file.clone()));
+        });
+        mended.sort_unstable();
         let failed = |run: &campaign::FailedRun| {
             let file = files.timelines[run.seed as usize].0.clone();
             FailedFile {
@@ -101,7 +112,7 @@ impl Corpus {
                 evidence: run.first.evidence.clone(),
             }
         };
-        CorpusOutcome { files: summary.runs, failures: summary.failures.iter().map(failed).collect() }
+        CorpusOutcome { files: summary.runs, failures: summary.failures.iter().map(failed).collect(), mended }
     }
 }
 
@@ -119,7 +130,7 @@ impl Scenario for Corpus {
     }
 
     fn timeline(&self, place: u64) -> RaftTimeline {
-        self.timelines[place as usize].1.clone()
+        self.timelines[place as usize].1.timeline()
     }
 
     fn run(&self, timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>) {
@@ -136,9 +147,9 @@ impl Scenario for Corpus {
 ///
 /// # Errors
 /// As [`read_timeline`], and [`Unusable::FlagsWithFile`].
-pub(super) fn timeline_of(what: &SeedOrFile, shape: &Shape) -> Result<RaftTimeline, Unusable> {
+pub(super) fn timeline_of(what: &SeedOrFile, shape: &Shape) -> Result<Saved, Unusable> {
     match what {
-        SeedOrFile::Seed(seed) => Ok(shape.scenario().timeline(*seed)),
+        SeedOrFile::Seed(seed) => Ok(Saved::new(shape.scenario().timeline(*seed))),
         SeedOrFile::File(path) => {
             let flags = shape.flags();
             if !flags.is_empty() {
@@ -149,15 +160,13 @@ pub(super) fn timeline_of(what: &SeedOrFile, shape: &Shape) -> Result<RaftTimeli
     }
 }
 
-/// Reads a timeline.
+/// Reads a timeline, and what came of it.
 ///
 /// # Errors
-/// [`Unusable::Read`], [`Unusable::Timeline`], [`Unusable::Nonsense`].
-pub fn read_timeline(file: &Path) -> Result<RaftTimeline, Unusable> {
+/// [`Unusable::Read`], [`Unusable::Timeline`].
+pub fn read_timeline(file: &Path) -> Result<Saved, Unusable> {
     let text = std::fs::read_to_string(file).map_err(|error| Unusable::Read(file.to_owned(), error))?;
-    let timeline = serde_json::from_str(&text).map_err(|error| Unusable::Timeline(file.to_owned(), error))?;
-    validate(&timeline).map_err(|why| Unusable::Nonsense(file.to_owned(), why))?;
-    Ok(timeline)
+    Saved::parse(&text).map_err(|why| Unusable::Timeline(file.to_owned(), why))
 }
 
 /// Keeps one timeline of each kind of failure in `folder`, that of the lowest seed.
@@ -172,13 +181,22 @@ pub(super) fn keep_failures(folder: &Path, raft: &Raft, summary: &Summary) -> Re
         let kind = run.first.fingerprint();
         if kinds.insert(kind) {
             let file = folder.join(format!("{kind:016x}-{}.json", run.seed));
-            let text =
-                serde_json::to_string_pretty(&raft.timeline(run.seed)).expect("a timeline is plain data");
-            std::fs::write(&file, text + "\n").map_err(|error| Unusable::Write(file.clone(), error))?;
+            std::fs::write(&file, saved(raft.timeline(run.seed), &run.first).to_text())
+                .map_err(|error| Unusable::Write(file.clone(), error))?;
             kept.push(file);
         }
     }
     Ok(kept)
+}
+
+/// The timeline with what came of it, where that can be had again. A run that hangs would take this thread with it, and one
+/// that panicked outside its world may do so again.
+fn saved(timeline: RaftTimeline, failure: &Failure) -> Saved {
+    if failure.category == Category::Hung {
+        return Saved::new(timeline);
+    }
+    let run = || Saved::with_outcome(timeline.clone());
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Saved::new(timeline))
 }
 
 impl std::fmt::Debug for Corpus {

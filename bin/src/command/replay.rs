@@ -7,6 +7,7 @@ use sim_runtime::scenario::{Scenario, Watch};
 use sim_runtime::verdict::Category;
 
 use super::corpus::timeline_of;
+use super::recall::Recall;
 use crate::cli::{ReplayArgs, SeedOrFile, Status, StoryFormat, Unusable, create, write_json};
 use crate::out::Out;
 use crate::raft::RaftTimeline;
@@ -20,14 +21,14 @@ use crate::say;
 pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Status, Unusable> {
     let file = create(args.json.as_deref())?;
     let scenario = args.shape.scenario();
-    let timeline = timeline_of(&args.what, &args.shape)?;
+    let saved = timeline_of(&args.what, &args.shape)?;
+    let timeline = saved.timeline();
     let reproduce = match &args.what {
         SeedOrFile::Seed(seed) => args.shape.reproduce(*seed),
         SeedOrFile::File(path) => format!("cargo run --release -p bin -- replay {}", path.display()),
     };
     if args.plan {
-        let text = serde_json::to_string_pretty(&timeline).expect("a timeline is plain data");
-        say!(out, "{text}");
+        say!(out, "{}", saved.to_text().trim_end());
         return Ok(Status::Clean);
     }
     let trace_events = create(args.perfetto.as_deref())?;
@@ -67,6 +68,10 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Status, Unusable> {
     if verdict != Category::Pass {
         say!(out, "  reproduce: {reproduce}");
     }
+    let recall = Recall::of(&saved, &report);
+    for line in &recall.lines {
+        say!(out, "  {line}");
+    }
     let value = json!({
         "seed": timeline.seed,
         "verdict": verdict.name(),
@@ -76,6 +81,7 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Status, Unusable> {
         "draw_digest": format!("{:016x}", report.draws),
         "virtual_ms": virtual_ms,
         "events": report.records,
+        "compared_with_file": recall.lines,
         "failures": report.findings.failures.iter().map(|f| json!({
             "verdict": f.category.name(),
             "property": f.property,
@@ -87,11 +93,12 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Status, Unusable> {
         "coverage": report.coverage,
     });
     write_json(file, &value)?;
-    Ok(match verdict {
+    let of_run = match verdict {
         Category::Pass => Status::Clean,
         category if category.is_failure() => Status::Failed,
         _ => Status::NotAPass,
-    })
+    };
+    Ok(recall.status.unwrap_or(of_run))
 }
 
 /// Tells a story as the arguments say.

@@ -1,15 +1,19 @@
 //! `shrink`: the smallest timeline with the same failure, as a file.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
 
 use serde_json::{Value, json};
 
 use sim_runtime::shrink::{self, Settings, Shrunk};
 
 use super::corpus::timeline_of;
-use crate::cli::{ShrinkArgs, Status, Unusable, create, write_json};
-use crate::out::Out;
-use crate::raft::{Config, Raft, RaftTimeline};
+use crate::cli::{ShrinkArgs, Status, Unusable, create, write_json, write_saved};
+use crate::out::{Out, complain};
+use crate::raft::{Config, Raft, RaftTimeline, Saved};
 use crate::{say, signals};
 
 use sim_io::nemesis::Plan;
@@ -22,15 +26,15 @@ use sim_io::nemesis::Plan;
 pub fn run(args: &ShrinkArgs, out: &mut Out) -> Result<Status, Unusable> {
     let json_file = create(args.json.as_deref())?;
     let scenario = args.shape.scenario();
-    let start = timeline_of(&args.what, &args.shape)?;
+    let start = timeline_of(&args.what, &args.shape)?.timeline();
     let seed = start.seed;
     let file = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("shrunk-{seed}.json")));
     let settings = settings(args.jobs);
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let before = size(&start);
-    let Some(shrunk) = shrink_to(&scenario, start, &settings, &file, out)? else {
-        return Err(Unusable::Passes(seed));
+    let Some(shrunk) = shrink_to(&scenario, start, &settings, &file, false, out)? else {
+        return Err(Unusable::Passes(args.what.clone()));
     };
     let wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let value = json!({
@@ -56,6 +60,7 @@ pub(super) fn shrink_to(
     start: RaftTimeline,
     settings: &Settings,
     file: &Path,
+    quiet: bool,
     out: &mut Out,
 ) -> Result<Option<Shrunk<Config, Plan>>, Unusable> {
     let was_there = file.exists();
@@ -63,15 +68,17 @@ pub(super) fn shrink_to(
     let place = create(Some(file))?;
     let seed = start.seed;
     let before = size(&start);
-    let Some(shrunk) = shrink::shrink(scenario, start, settings, |_| {}) else {
+    let mut progress = Progress::new(quiet);
+    let shrunk = shrink::shrink(scenario, start, settings, |best| progress.tell(best));
+    progress.finish();
+    let Some(shrunk) = shrunk else {
         drop(place);
         if !was_there {
             let _ = std::fs::remove_file(file);
         }
         return Ok(None);
     };
-    let timeline = serde_json::to_value(&shrunk.timeline).expect("a timeline is plain data");
-    write_json(place, &timeline)?;
+    write_saved(place, &Saved::with_outcome(shrunk.timeline.clone()))?;
     say!(out, "seed {seed}: {}: {}", shrunk.failure.category, shrunk.failure.property);
     say!(out, "  {}", shrunk.failure.evidence);
     let interrupted = if shrunk.interrupted { " (interrupted)" } else { "" };
@@ -113,4 +120,50 @@ fn describe(size: &Value) -> String {
         "{} servers, {} clients, {operations}, {} faults, {} ms",
         size["nodes"], size["clients"], size["faults"], size["duration_ms"]
     )
+}
+
+/// A live line on a terminal, a plain one now and then elsewhere.
+enum Progress {
+    Silent,
+    Spinner(ProgressBar),
+    Plain(Instant),
+}
+
+const PLAIN_EVERY: Duration = Duration::from_secs(10);
+
+#[expect(clippy::disallowed_methods, reason = "progress is about real time")]
+impl Progress {
+    fn new(quiet: bool) -> Self {
+        if quiet {
+            return Self::Silent;
+        }
+        if !std::io::stderr().is_terminal() {
+            return Self::Plain(Instant::now());
+        }
+        let style =
+            ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("the template is well-formed");
+        let spinner = ProgressBar::new_spinner().with_style(style).with_message("shrinking");
+        spinner.enable_steady_tick(Duration::from_millis(100));
+        Self::Spinner(spinner)
+    }
+
+    fn tell(&mut self, best: &Shrunk<Config, Plan>) {
+        let line = || format!("{} runs, {}", best.tried, describe(&size(&best.timeline)));
+        match self {
+            Self::Silent => {}
+            Self::Spinner(spinner) => spinner.set_message(line()),
+            Self::Plain(last) => {
+                if last.elapsed() >= PLAIN_EVERY {
+                    *last = Instant::now();
+                    complain(&line());
+                }
+            }
+        }
+    }
+
+    fn finish(&self) {
+        if let Self::Spinner(spinner) = self {
+            spinner.finish_and_clear();
+        }
+    }
 }

@@ -53,7 +53,11 @@ pub(super) fn print(args: &CampaignArgs, outcome: &Outcome, elapsed: Duration, j
     }
     print_unreached(outcome, out);
     if let Some(corpus) = &outcome.corpus {
-        say!(out, "corpus: {} timelines, {} failed", corpus.files, corpus.failed());
+        let mended = match corpus.mended.len() {
+            0 => String::new(),
+            n => format!(", {n} that failed once pass now"),
+        };
+        say!(out, "corpus: {} timelines, {} failed{mended}", corpus.files, corpus.failed());
     }
     let seconds = elapsed.as_secs_f64();
     let virtual_s = outcome.virtual_ns / 1_000_000_000;

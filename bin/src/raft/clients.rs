@@ -56,6 +56,9 @@ pub(super) struct Board {
 /// A client's life.
 pub(super) async fn run(config: Rc<Config>, board: Board) {
     let number = node::id().0 - config.servers;
+    if config.work_from_ms > 0 {
+        sleep(Duration::from_millis(config.work_from_ms)).await;
+    }
     let lanes = config.lanes_of(number);
     let shared = Rc::new(Shared {
         number,
@@ -82,6 +85,32 @@ pub(super) async fn run(config: Rc<Config>, board: Board) {
     board.finished.set(board.finished.get() + 1);
     board.one_finished.notify_one();
     // A client stays on the network; only its program has nothing to do any more.
+    std::future::pending::<()>().await;
+}
+
+/// The life of a client beyond the others: one operation on a register that nobody else has, and, when faults are over, the
+/// read that is expected of all.
+pub(super) async fn visit(config: Rc<Config>, board: Board) {
+    let (number, key) = (config.clients + 1, register(config.registers + 1));
+    let shared = Rc::new(Shared {
+        number,
+        config,
+        sessions: Cell::new(0),
+        processes: Cell::new(0),
+        session: RefCell::new(None),
+    });
+    let mut phase = board.phase.clone();
+    let mut lane = Lane::new(0, shared.clone(), board);
+    let session = shared.session().await;
+    let _ = lane.call(&session, Op::Put { key, value: u64::from(number) << 32 }).await;
+    while phase.get() == Phase::Work {
+        // The sender of phases outlives all clients.
+        let _ = phase.changed().await;
+    }
+    // Whoever has worked is expected to be served again when faults are over.
+    shared.session.replace(None);
+    let session = shared.session().await;
+    let _ = lane.call(&session, Op::Get { key }).await;
     std::future::pending::<()>().await;
 }
 

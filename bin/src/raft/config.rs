@@ -19,6 +19,7 @@ use sim_io::fs::DiskConfig;
 use sim_io::nemesis::{Aim, FaultKind, PlanConfig};
 use sim_io::net::{NetConfig, ip_of};
 use sim_runtime::NodeId;
+use sim_runtime::rng::Chance;
 use sim_runtime::schedule::Schedule;
 
 /// A family of configurations.
@@ -87,6 +88,11 @@ pub struct Config {
     pub operations: Option<u64>,
     /// Operations that are left out: (client, lane, ordinal), clients and ordinals from 1, lanes from 0.
     pub skipped: BTreeSet<(u16, u16, u64)>,
+    /// When clients begin to work. Without faults and load nothing much happens before: for shrinking.
+    pub work_from_ms: u64,
+    /// Whether the run goes on when faults are over: clients finish, servers catch up, and that they do is judged, as is
+    /// whether everything is still there. Else it ends there.
+    pub recovers: bool,
     /// Whether every client reads every key once more at the end.
     pub final_reads: bool,
     /// How many operations each client has outstanding, 1 or more; 1 for those that are not listed.
@@ -121,6 +127,11 @@ pub struct Config {
     pub raft: RaftTimes,
     /// The defect in every server, if any.
     pub planted: Planted,
+    /// Whether one more client carries out one operation, on a key that is nobody else's, at the beginning: to see what
+    /// such an edit does to a pinned run.
+    pub visitor: bool,
+    /// Where conditions come from: fields, but for comparisons.
+    pub chance: Chance,
     /// Which ready task runs next.
     pub schedule: Schedule,
     /// In how many (node, 2 ms) of a million wakes are held back by up to 50 µs.
@@ -146,6 +157,7 @@ pub struct RaftTimes {
     pub segment_bytes: u64,
     pub step_down_after_ms: Option<u64>,
     pub apply_delay_us: u64,
+    pub chatter_ms: Option<u64>,
 }
 
 impl Config {
@@ -182,6 +194,8 @@ impl Config {
             faults_ms: 6_000,
             operations: None,
             skipped: BTreeSet::new(),
+            work_from_ms: 0,
+            recovers: true,
             final_reads: true,
             outstanding: Vec::new(),
             registers: 1,
@@ -201,6 +215,8 @@ impl Config {
                 ..RaftTimes::of(&ServerConfig::new(ServerId(1), BTreeMap::new()))
             },
             planted: Planted::NONE,
+            visitor: false,
+            chance: Chance::Fields,
             schedule: Schedule::Field,
             hold_per_million: 50_000,
             long_hold_per_million: 100,
@@ -265,6 +281,7 @@ impl Config {
             segment_bytes,
             step_down_after_ms,
             apply_delay_us,
+            chatter_ms,
         } = self.raft;
         ServerConfig {
             election_timeout_min_ms,
@@ -277,6 +294,7 @@ impl Config {
             segment_bytes,
             step_down_after_ms,
             apply_delay_us,
+            chatter_ms,
             planted: self.planted,
             carrier: self.carrier,
             ..ServerConfig::new(ServerId(node.0), self.server_addresses())
@@ -297,6 +315,7 @@ impl RaftTimes {
             segment_bytes: server.segment_bytes,
             step_down_after_ms: server.step_down_after_ms,
             apply_delay_us: server.apply_delay_us,
+            chatter_ms: server.chatter_ms,
         }
     }
 }

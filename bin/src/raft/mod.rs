@@ -17,8 +17,12 @@ pub mod features;
 mod damage;
 mod simpler;
 mod valid;
+mod milestones;
+mod saved;
 
 pub use config::{Config, Profile};
+pub use milestones::Milestones;
+pub use saved::{Expected, PROGRAM, Saved, Unreadable};
 pub use valid::validate;
 
 use std::cell::{Cell, RefCell};
@@ -32,6 +36,7 @@ use sim_io::fs::Disks;
 use sim_io::nemesis::{self, Plan};
 use sim_io::net::Net;
 use sim_io::story::{Recording, Tape};
+use sim_runtime::rng::Chance;
 use sim_runtime::scenario::{Scenario, Timeline, Watch};
 use sim_runtime::sync::{Notify, watch};
 use sim_runtime::time::{Instant, sleep, timeout};
@@ -43,6 +48,7 @@ use census::{Census, Progress};
 use clients::{Board, Phase};
 use damage::Operator;
 use features::Without;
+use milestones::Surveyor;
 use story::Story;
 
 /// A timeline of Raft.
@@ -71,12 +77,22 @@ pub struct Raft {
     pub without: Without,
     /// By how many percent of true time the servers' clocks run fast or slow at most.
     pub clock_drift_percent: u8,
+    /// Where conditions come from.
+    pub chance: Chance,
 }
 
 impl Raft {
     /// A profile without anything beside it.
     pub fn of(profile: Profile) -> Self {
         Self { profile, ..Self::default() }
+    }
+
+    /// Runs a timeline as [`Scenario::run`] does. Beside its report: what the behaviour was up to some moments.
+    pub fn survey(timeline: &RaftTimeline) -> (RunReport, Milestones) {
+        let surveyor = Surveyor::default();
+        let watch = surveyor.clone();
+        let report = play(timeline, Watch::default(), |world| world.watch(watch)).report;
+        (report, surveyor.take())
     }
 }
 
@@ -95,6 +111,7 @@ impl Scenario for Raft {
         config.carrier = self.carrier.unwrap_or(config.carrier);
         config.disk.lying_fsync = self.lying_fsync;
         config.planted = self.planted;
+        config.chance = self.chance;
         config.faults = config.faults.clone().for_nodes(config.servers, config.clients);
         config.faults.heal_at_ms = config.faults_ms;
         if self.disk_errors || self.profile == Profile::Swarm && swarm::has_bad_disks(seed, self.without) {
@@ -118,13 +135,18 @@ impl Scenario for Raft {
         simpler::moves(timeline, failure)
     }
 
+    fn great_moves(&self, timeline: &RaftTimeline, _failure: &Failure) -> Vec<RaftTimeline> {
+        simpler::great_moves(timeline)
+    }
+
     fn describe(&self, record: &Record) -> Option<String> {
         Some(story::describe(record))
     }
 
-    fn concrete(&self, timeline: &RaftTimeline) -> RaftTimeline {
-        let plan = play(timeline, Watch::default()).begun;
-        Timeline { plan: plan.unwrap_or_else(|| timeline.plan.clone()), ..timeline.clone() }
+    fn concrete(&self, timeline: &RaftTimeline) -> Vec<RaftTimeline> {
+        let came = play(timeline, Watch::default(), |_| {}).begun;
+        let plans = came.map(|came| timeline.plan.concrete(&came)).unwrap_or_default();
+        plans.into_iter().map(|plan| Timeline { plan, ..timeline.clone() }).collect()
     }
 
     fn run(&self, timeline: &RaftTimeline, watch: Watch) -> (RunReport, Vec<String>) {
@@ -133,7 +155,7 @@ impl Scenario for Raft {
             let lines = story.plain_lines();
             return (story.report, lines);
         }
-        (play(timeline, watch).report, Vec::new())
+        (play(timeline, watch, |_| {}).report, Vec::new())
     }
 }
 
@@ -149,11 +171,12 @@ struct Played {
 }
 
 fn play_and_keep(timeline: &RaftTimeline) -> Story {
-    let Played { report, recorder, tape, .. } = play(timeline, Watch { story: true });
+    let Played { report, recorder, tape, .. } = play(timeline, Watch { story: true }, |_| {});
     Story::read(timeline.config.servers, &tape.unwrap_or_default(), report, &recorder)
 }
 
-fn play(timeline: &RaftTimeline, watch: Watch) -> Played {
+/// Runs a timeline under the eyes of whom `invite` brings in.
+fn play(timeline: &RaftTimeline, watch: Watch, invite: impl FnOnce(&mut World)) -> Played {
     let config = Rc::new(timeline.config.clone());
     let mut world = World::new(timeline.seed, options(timeline, watch));
     let handle = world.handle();
@@ -183,6 +206,7 @@ fn play(timeline: &RaftTimeline, watch: Watch) -> Played {
     let progress = census.progress.clone();
     world.watch(census);
     let recording = watch.story.then(|| Recording::start(&mut world));
+    invite(&mut world);
 
     let (plan, director) =
         (timeline.plan.clone(), Director { config, board, tell_phase, progress, operator, servers, clients });
@@ -199,6 +223,7 @@ fn options(timeline: &Timeline<Config, Plan>, watch: Watch) -> Options {
     let config = &timeline.config;
     Options {
         overrides: timeline.overrides.clone(),
+        chance: config.chance,
         schedule: config.schedule,
         keep_trace: watch.story,
         hold_per_million: config.hold_per_million,
@@ -232,7 +257,12 @@ fn add_clients(handle: &Handle, config: &Rc<Config>, board: &Board) -> Vec<NodeI
         assert_eq!(id, node, "clients come after the servers");
         id
     };
-    (1..=config.clients).map(add).collect()
+    let clients = (1..=config.clients).map(add).collect();
+    if config.visitor {
+        let (config, board) = (config.clone(), board.clone());
+        handle.add_node("visitor", move || clients::visit(config.clone(), board.clone()));
+    }
+    clients
 }
 
 /// Beyond the grace, so that what comes too late is seen to come late.
@@ -253,7 +283,13 @@ impl Director {
     async fn run(self, plan: Plan, begun: &RefCell<Option<Plan>>) {
         let world = Handle::current();
         self.servers.iter().chain(&self.clients).for_each(|node| world.boot(*node));
+        if self.config.visitor {
+            world.boot(clients::client_node(&self.config, self.config.clients + 1));
+        }
         begun.replace(Some(nemesis::run(plan).await));
+        if !self.config.recovers {
+            return;
+        }
         self.operator.repair();
 
         let grace = self.config.grace();

@@ -1,18 +1,19 @@
 //! What is simpler than a timeline of Raft: for shrinking.
 //!
 //! In order of promise: less time, fewer faults, fewer servers and clients, fewer operations, plain values instead of drawn
-//! ones, calm instead of chance.
+//! ones, calm instead of chance, everywhere or here and there.
 //!
 //! Invariant: a move is made only where it changes something, and only towards less or plainer, so moves come to an end.
 
 use std::collections::BTreeMap;
 
 use sim_io::fs::DiskConfig;
-use sim_io::nemesis::Plan;
-use sim_io::net::{DUPLICATION, LATENCY, LOSS, NetConfig, REORDERING, SLOWNESS};
+use sim_io::nemesis::{FaultKind, Plan, PlanConfig};
+use sim_io::net::{DUPLICATION, LATENCY, LOSS, NetConfig, REORDERING, SLOWNESS, link_key};
+use sim_runtime::NodeId;
 use sim_runtime::scenario::Timeline;
 use sim_runtime::schedule::Schedule;
-use sim_runtime::shrink::calmer;
+use sim_runtime::shrink::{calmer, calmer_in_part};
 use sim_runtime::verdict::Failure;
 
 use raft_async::Carrier;
@@ -20,30 +21,60 @@ use raft_async::Carrier;
 use super::RaftTimeline;
 use super::config::Config;
 
-/// Fields that may be calmed as a whole.
-const FIELDS: [&str; 7] = [
-    SLOWNESS.name(),
-    LOSS.name(),
-    DUPLICATION.name(),
-    REORDERING.name(),
-    LATENCY.name(),
-    "wake hold",
-    "fsync duration",
-];
+/// The fields that may be calmed, and have a say in this timeline.
+fn lively(timeline: &RaftTimeline) -> Vec<&'static str> {
+    let Config { network, disk, hold_per_million, long_hold_per_million, .. } = &timeline.config;
+    let has = |kind: FaultKind| timeline.plan.faults.iter().any(|fault| fault.what.kind() == kind);
+    let fields = [
+        (SLOWNESS.name(), network.slow_per_million > 0 || has(FaultKind::SlowLinks)),
+        (LOSS.name(), network.loss_per_million > 0 || has(FaultKind::LossBurst)),
+        (DUPLICATION.name(), network.duplicate_per_million > 0 || has(FaultKind::DuplicationBurst)),
+        (REORDERING.name(), network.reorder_per_million > 0),
+        (LATENCY.name(), network.latency_min_us < network.latency_max_us || network.tail_per_million > 0),
+        (WAKE_HOLD, hold_per_million + long_hold_per_million > 0),
+        (FSYNC_DURATION, disk.fsync_min_us < disk.fsync_max_us),
+    ];
+    fields.into_iter().filter(|(_, has_a_say)| *has_a_say).map(|(field, _)| field).collect()
+}
 
-/// With no more operations than this, each is tried without.
-const FEW_OPERATIONS: u64 = 24;
+const WAKE_HOLD: &str = "wake hold";
+const FSYNC_DURATION: &str = "fsync duration";
+
+/// With more faults than this, no single one is made briefer or comes sooner, and no single link is calmed.
+const FEW_FAULTS: usize = 32;
+
+/// With more nodes than this, no single link or node is calmed.
+const FEW_NODES: u16 = 12;
+
+/// With more operations than this, none is left out by itself.
+const FEW_OPERATIONS: u64 = 128;
 
 /// Timelines that are one step simpler.
 pub(super) fn moves(timeline: &RaftTimeline, failure: &Failure) -> Vec<RaftTimeline> {
     let mut moves = Vec::new();
     moves.extend(shorter(timeline, failure));
+    moves.extend(later(timeline, failure));
     moves.extend(timeline.plan.simpler().into_iter().map(|plan| with_plan(timeline, plan)));
     moves.extend(smaller(timeline));
     moves.extend(idler(timeline));
     moves.extend(plainer(&timeline.config).into_iter().map(|config| with_config(timeline, config)));
-    moves.extend(calmer(timeline, &FIELDS));
-    moves.extend(briefer(timeline));
+    moves.extend(calmer(timeline, &lively(timeline)));
+    // What does not matter goes first: of what is left there is little.
+    if timeline.plan.faults.len() <= FEW_FAULTS {
+        moves.extend(briefer(timeline));
+        moves.extend(timeline.plan.sooner().into_iter().map(|plan| with_plan(timeline, plan)));
+        moves.extend(calmer_here(timeline, failure));
+    }
+    moves
+}
+
+/// Of those, the ones that count.
+pub(super) fn great_moves(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
+    let plan = &timeline.plan;
+    let fewer = plan.simpler().into_iter().filter(|simpler| simpler.faults.len() < plan.faults.len());
+    let mut moves: Vec<_> = fewer.map(|plan| with_plan(timeline, plan)).collect();
+    moves.extend(smaller(timeline));
+    moves.extend(idler(timeline));
     moves
 }
 
@@ -71,30 +102,88 @@ fn shorter(timeline: &RaftTimeline, failure: &Failure) -> Vec<RaftTimeline> {
     ends.into_iter().filter(|end_ms| (1..now_ms).contains(end_ms)).map(end_at).collect()
 }
 
-/// Fewer servers and clients.
+/// Clients begin later: with the failure, and ever earlier.
+fn later(timeline: &RaftTimeline, failure: &Failure) -> Vec<RaftTimeline> {
+    const LEAST_MS: u64 = 2;
+    let now_ms = timeline.config.work_from_ms;
+    let left_ms = (failure.time_ns / 1_000_000).saturating_sub(now_ms);
+    let parts: Vec<u64> = (1..64).map(|n| left_ms >> n).take_while(|ms| *ms >= LEAST_MS).collect();
+    // All but a little of it, all but more, and so on to half of it; and at last a quarter and less.
+    let late = parts.iter().rev().map(|rest| left_ms - rest);
+    let early = parts.iter().copied().skip(1);
+    late.chain(early)
+        .map(|by_ms| {
+            with_config(timeline, Config { work_from_ms: now_ms + by_ms, ..timeline.config.clone() })
+        })
+        .collect()
+}
+
+/// With more servers than this, not every choice of fewer is tried.
+const FEW_SERVERS: u16 = 7;
+
+/// Fewer servers and clients: the first, and then others.
 fn smaller(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
     let Config { servers, clients, .. } = timeline.config;
-    let of_size = |(servers, clients): (u16, u16)| {
-        let mut smaller = timeline.clone();
-        let config = &mut smaller.config;
-        (config.servers, config.clients) = (servers, clients);
-        config.faults = config.faults.clone().for_nodes(servers, clients);
-        config.bad_disks.retain(|node, _| node.0 <= servers);
-        config.drift_ppm.retain(|node, _| node.0 <= servers);
-        config.outstanding.truncate(clients.into());
-        config.skipped.retain(|(client, ..)| *client <= clients);
-        smaller.plan = smaller.plan.for_fewer(servers, clients);
-        smaller
-    };
-    let fewer_servers = [3, 5].into_iter().filter(|n| *n < servers).map(|n| (n, clients));
-    let fewer_clients = [1, clients.saturating_sub(1)].into_iter().filter(|n| (1..clients).contains(n));
-    fewer_servers.chain(fewer_clients.map(|n| (servers, n))).map(of_size).collect()
+    let all_servers = || (1..=servers).collect::<Vec<_>>();
+    let all_clients = || (1..=clients).collect::<Vec<_>>();
+    let mut moves = Vec::new();
+    for fewer in [3, 5].into_iter().filter(|fewer| *fewer < servers) {
+        let choices =
+            if servers <= FEW_SERVERS { choices(servers, fewer) } else { vec![(1..=fewer).collect()] };
+        moves.extend(choices.iter().map(|kept| with_nodes(timeline, kept, &all_clients())));
+    }
+    if clients > 1 {
+        moves.extend((1..=clients).map(|kept| with_nodes(timeline, &all_servers(), &[kept])));
+    }
+    if clients > 2 {
+        let without = |gone: u16| (1..=clients).filter(|client| *client != gone).collect::<Vec<_>>();
+        moves.extend((1..=clients).rev().map(|gone| with_nodes(timeline, &all_servers(), &without(gone))));
+    }
+    moves
+}
+
+/// All ways to keep `fewer` of the numbers up to `all`, the first numbers first.
+fn choices(all: u16, fewer: u16) -> Vec<Vec<u16>> {
+    let sets = 0_u32..1 << all;
+    let numbers = |set: u32| (1..=all).filter(|n| set >> (n - 1) & 1 == 1).collect::<Vec<_>>();
+    let mut choices: Vec<_> = sets.filter(|set| set.count_ones() == u32::from(fewer)).map(numbers).collect();
+    choices.sort_unstable();
+    choices
+}
+
+/// The timeline with only these servers and clients, which are numbered anew.
+fn with_nodes(timeline: &RaftTimeline, servers: &[u16], clients: &[u16]) -> RaftTimeline {
+    let mut fewer = timeline.clone();
+    let number =
+        |node: &NodeId| servers.iter().position(|kept| *kept == node.0).map(|at| NodeId(at as u16 + 1));
+    let client = |old: u16| clients.iter().position(|kept| *kept == old).map(|at| at as u16 + 1);
+    let old = &timeline.config;
+    let config = &mut fewer.config;
+    (config.servers, config.clients) = (servers.len() as u16, clients.len() as u16);
+    config.faults = config.faults.clone().for_nodes(config.servers, config.clients);
+    config.bad_disks =
+        old.bad_disks.iter().filter_map(|(node, disk)| Some((number(node)?, disk.clone()))).collect();
+    config.drift_ppm = old.drift_ppm.iter().filter_map(|(node, ppm)| Some((number(node)?, *ppm))).collect();
+    if !old.outstanding.is_empty() {
+        config.outstanding = clients.iter().map(|client| old.lanes_of(*client)).collect();
+    }
+    config.skipped =
+        old.skipped.iter().filter_map(|(of, lane, ordinal)| Some((client(*of)?, *lane, *ordinal))).collect();
+    let nodes: Vec<u16> =
+        servers.iter().copied().chain(clients.iter().map(|client| old.servers + client)).collect();
+    fewer.plan = timeline.plan.for_those(&nodes);
+    // Links and disks have other names now.
+    fewer.overrides.retain(|edit| edit.key.is_none());
+    fewer
 }
 
 /// Fewer operations.
 fn idler(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
     let config = &timeline.config;
     let mut configs = Vec::new();
+    if config.recovers {
+        configs.push(Config { recovers: false, final_reads: false, ..config.clone() });
+    }
     if config.final_reads {
         configs.push(Config { final_reads: false, ..config.clone() });
     }
@@ -102,28 +191,50 @@ fn idler(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
         configs.push(Config { outstanding: Vec::new(), ..config.clone() });
     }
     let limits: Vec<u64> = match config.operations {
-        None => vec![0, 4, 16, 64, 256],
-        Some(n) => [0, n / 2, n.saturating_sub(1)].into_iter().filter(|fewer| *fewer < n).collect(),
+        None => vec![0, 1, 4, 16, 64, 256],
+        Some(n) => {
+            [0, n / 2, n * 3 / 4, n.saturating_sub(1)].into_iter().filter(|fewer| *fewer < n).collect()
+        }
     };
-    configs.extend(limits.into_iter().map(|n| Config { operations: Some(n), ..config.clone() }));
+    configs.extend(limits.into_iter().map(|operations| {
+        let mut fewer = Config { operations: Some(operations), ..config.clone() };
+        fewer.skipped.retain(|(_, _, ordinal)| *ordinal <= operations);
+        fewer
+    }));
+    configs.extend(without_some(config));
+    configs.into_iter().map(|config| with_config(timeline, config)).collect()
+}
+
+/// Without a half of the operations that are left, a quarter, and so on to each.
+fn without_some(config: &Config) -> Vec<Config> {
+    let each = config.operations.unwrap_or(u64::MAX);
     let lanes =
         (1..=config.clients).flat_map(|client| (0..config.lanes_of(client)).map(move |lane| (client, lane)));
-    let each = config.operations.unwrap_or(u64::MAX);
-    if each.saturating_mul(lanes.clone().count() as u64) <= FEW_OPERATIONS {
-        let all = lanes.flat_map(|(client, lane)| (1..=each).map(move |n| (client, lane, n)));
-        configs.extend(all.filter(|one| !config.skipped.contains(one)).map(|one| {
-            let mut without = config.clone();
-            without.skipped.insert(one);
-            without
-        }));
+    if each.saturating_mul(lanes.clone().count() as u64) > FEW_OPERATIONS {
+        return Vec::new();
     }
-    configs.into_iter().map(|config| with_config(timeline, config)).collect()
+    let all = lanes.flat_map(|(client, lane)| (1..=each).map(move |n| (client, lane, n)));
+    let mut left: Vec<_> = all.filter(|one| !config.skipped.contains(one)).collect();
+    // In the order of time, more or less.
+    left.sort_by_key(|(client, lane, ordinal)| (*ordinal, *client, *lane));
+    let mut configs = Vec::new();
+    let mut chunk = left.len().div_ceil(2);
+    while chunk > 0 {
+        for some in left.chunks(chunk) {
+            let mut without = config.clone();
+            without.skipped.extend(some);
+            configs.push(without);
+        }
+        chunk = if chunk == 1 { 0 } else { chunk.div_ceil(2) };
+    }
+    configs
 }
 
 /// One value at a time as in a plain cluster.
 fn plainer(config: &Config) -> Vec<Config> {
     let plain = Config::reference();
-    let edits: [fn(&mut Config, &Config); 19] = [
+    let edits: [fn(&mut Config, &Config); 22] = [
+        |c, _| c.faults = PlanConfig::none().for_nodes(c.servers, c.clients),
         |c, _| c.network = NetConfig { tcp: c.network.tcp, ..NetConfig::calm() },
         |c, _| c.network.loss_per_million = 0,
         |c, _| c.network.duplicate_per_million = 0,
@@ -143,6 +254,8 @@ fn plainer(config: &Config) -> Vec<Config> {
         |c, plain| c.raft.max_entries_per_append = plain.raft.max_entries_per_append,
         |c, plain| c.raft.max_inflight_appends = plain.raft.max_inflight_appends,
         |c, _| c.raft.apply_delay_us = 0,
+        |c, plain| c.raft.step_down_after_ms = plain.raft.step_down_after_ms,
+        |c, _| c.restart_halted_after_ms = None,
     ];
     let edited = edits.into_iter().map(|edit| {
         let mut plainer = config.clone();
@@ -162,6 +275,20 @@ fn briefer(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
     };
     let long = |at: &usize| timeline.plan.faults[*at].lasts_us > BRIEF_US;
     (0..timeline.plan.faults.len()).filter(long).map(halve).collect()
+}
+
+/// Fields that are not calm as a whole are calm on a link, disk or node, or until some time.
+fn calmer_here(timeline: &RaftTimeline, failure: &Failure) -> Vec<RaftTimeline> {
+    let Config { servers, clients, .. } = timeline.config;
+    let nodes = || (1..=servers + clients).filter(|_| servers + clients <= FEW_NODES).map(NodeId);
+    let links: Vec<u64> =
+        nodes().flat_map(|a| nodes().filter(move |b| a != *b).map(move |b| link_key(a, b))).collect();
+    let single: Vec<u64> = nodes().map(|node| u64::from(node.0)).collect();
+    let keys = |field: &str| if field == WAKE_HOLD || field == FSYNC_DURATION { &single } else { &links };
+    lively(timeline)
+        .into_iter()
+        .flat_map(|field| calmer_in_part(timeline, field, keys(field), failure.time_ns))
+        .collect()
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use raft_async::mutant::Planted;
 use sim_io::fs::DiskConfig;
 use sim_io::nemesis::{Aim, FaultKind, PlanConfig};
 use sim_io::net::{NetConfig, TcpConfig};
-use sim_runtime::rng::Stream;
+use sim_runtime::rng::{Chance, Stream};
 use sim_runtime::schedule::Schedule;
 
 use super::config::{Config, Profile, RaftTimes};
@@ -106,7 +106,7 @@ const ELECTIONS: Pursuit = Pursuit {
 };
 
 /// Windows that a pursuit looks out for beside that.
-const ASIDE: [&str; 3] = ["log being cut", "fsync in flight", "log being recovered"];
+const ASIDE: [&str; 2] = ["log being cut", "fsync in flight"];
 
 /// A run is cut so that it costs about so many messages by an estimate that leaves out retransmissions and elections:
 /// those of a reference run in the average.
@@ -138,6 +138,8 @@ pub(super) fn draw(seed: u64, without: Without) -> Config {
         faults_ms: 0,
         operations: None,
         skipped: BTreeSet::new(),
+        work_from_ms: 0,
+        recovers: true,
         final_reads: true,
         outstanding,
         registers: swarm.pick("registers", &[1, 1, 1, 2, 4]),
@@ -162,6 +164,8 @@ pub(super) fn draw(seed: u64, without: Without) -> Config {
         drift_ppm: BTreeMap::new(),
         raft,
         planted: Planted::NONE,
+        visitor: false,
+        chance: Chance::Fields,
         schedule: swarm.or(Feature::Schedules, Schedule::Field, swarm.pick("schedule", &SCHEDULES)),
         hold_per_million: swarm.or(
             Feature::Schedules,
@@ -181,8 +185,10 @@ pub(super) fn draw(seed: u64, without: Without) -> Config {
         keep_streams_flowing(&mut config);
     }
     config.faults_ms = match swarm.chase() {
-        Chase::Nobody => duration_ms(&config, 60).max(12 * config.think_max_us / 1_000),
-        Chase::Leaders | Chase::Elections => duration_ms(&config, 180),
+        Chase::Nobody => duration_ms(&config, MESSAGES, 60).max(12 * config.think_max_us / 1_000),
+        Chase::Leaders => duration_ms(&config, MESSAGES, 180),
+        // While candidates follow each other, hardly anybody sends heartbeats or serves clients.
+        Chase::Elections => duration_ms(&config, 2 * MESSAGES, 360),
     };
     if let Schedule::Pct { horizon_ms, .. } = &mut config.schedule {
         *horizon_ms = config.faults_ms;
@@ -226,7 +232,7 @@ impl Swarm {
         use Chase::{Elections, Leaders, Nobody};
         let drawn = self.pick(
             "chase",
-            &[Nobody, Nobody, Nobody, Nobody, Leaders, Leaders, Leaders, Elections, Elections, Elections],
+            &[Nobody, Nobody, Nobody, Leaders, Leaders, Leaders, Elections, Elections, Elections, Elections],
         );
         self.or(Feature::Pursuit, Nobody, drawn)
     }
@@ -291,6 +297,7 @@ impl Swarm {
             step_down_after_ms: self
                 .pick("steps down", &[true, true, true, true, true, true, true, false])
                 .then(|| percent(election_timeout_max_ms, patience)),
+            chatter_ms: None,
             apply_delay_us: if self.stream("delayed apply").chance(400_000)
                 && !self.without.has(Feature::DelayedApply)
             {
@@ -333,11 +340,17 @@ impl Swarm {
             self.within("latency", most_us)
         };
         let spread = self.pick("latency spread", &[100, 300, 300, 500]);
+        // Some messages outlive the election that they belong to.
+        let (tails, tail_factors): (&[u32], &[u64]) = if self.chase() == Chase::Elections {
+            (&[20_000, 50_000, 150_000, 150_000], &[3, 5, 10])
+        } else {
+            (&[0, 10_000, 10_000, 50_000], &[5, 10, 20])
+        };
         NetConfig {
             latency_min_us,
             latency_max_us: percent(latency_min_us, spread),
-            tail_per_million: self.pick("latency tail", &[0, 10_000, 10_000, 50_000]),
-            tail_factor: self.pick("latency tail factor", &[5, 10, 20]),
+            tail_per_million: self.pick("latency tail", tails),
+            tail_factor: self.pick("latency tail factor", tail_factors),
             loss_per_million: self.pick("loss", &[0, 5_000, 5_000, 20_000, 80_000]),
             duplicate_per_million: self.pick("duplication", &[0, 5_000, 5_000, 50_000, 300_000]),
             reorder_per_million: self.pick("reordering", &[0, 10_000, 10_000, 50_000, 200_000]),
@@ -501,9 +514,9 @@ fn percent(of: u64, percents: u64) -> u64 {
     of * percents / 100
 }
 
-/// So long that a run costs what a reference run does, but no longer than so many election timeouts and no shorter than
+/// So long that a run costs about so many messages, but no longer than so many election timeouts and no shorter than
 /// 12.
-fn duration_ms(config: &Config, most_timeouts: u64) -> u64 {
+fn duration_ms(config: &Config, most_messages: u64, most_timeouts: u64) -> u64 {
     let timeout_ms = config.raft.election_timeout_min_ms;
     let servers = u64::from(config.servers);
     let lanes: u64 = (1..=config.clients).map(|client| u64::from(config.lanes_of(client))).sum();
@@ -513,7 +526,7 @@ fn duration_ms(config: &Config, most_timeouts: u64) -> u64 {
         config.think_max_us / 2 + 3 * config.disk.fsync_max_us + 4 * config.network.latency_max_us;
     let operations = lanes * 1_000_000 / 3 / operation_us;
     let messages = heartbeats + operations * 2 * servers;
-    let affordable_ms = MESSAGES * 1_000 / messages.max(1);
+    let affordable_ms = most_messages * 1_000 / messages.max(1);
     affordable_ms.clamp(12 * timeout_ms, most_timeouts * timeout_ms)
 }
 

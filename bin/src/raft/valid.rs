@@ -1,14 +1,49 @@
 //! Whether a timeline that somebody wrote or edited makes sense: a mistake in a file is not a bug of the Raft.
 
+use std::collections::BTreeSet;
+
 use sim_io::nemesis::{Fault, Target};
 use sim_runtime::NodeId;
+use sim_runtime::rng::Override;
 use sim_runtime::schedule::Schedule;
 
 use super::RaftTimeline;
 use super::config::{Config, RaftTimes};
 
+/// The fields that have a say in a run.
+const FIELDS: [&str; 21] = [
+    "net latency",
+    "net loss",
+    "net duplication",
+    "net reordering",
+    "net slowness",
+    "tcp reset destroys",
+    "tcp kill resets",
+    "tcp partial read",
+    "tcp partial write",
+    "fsync duration",
+    "disk stall",
+    "disk slow",
+    "fsync error",
+    "disk io error",
+    "crash fate",
+    "name fate",
+    "bit rot",
+    "election timeout",
+    "wake hold",
+    "client operation",
+    "client think time",
+];
+
 /// The longest run that a file may ask for.
 const LONGEST_MS: u64 = 24 * 3_600_000;
+
+/// The most keys of a kind, the most operations that a client may have outstanding, the most entries of a message, and how
+/// many times slower anything may be.
+const MOST_KEYS: u64 = 1_000;
+const MOST_LANES: u64 = 100;
+const MOST_ENTRIES: u64 = 1 << 20;
+const MOST_TIMES: u64 = 1_000_000;
 
 /// What makes no sense in `timeline`, in a sentence; the first thing found.
 ///
@@ -33,6 +68,7 @@ pub fn validate(timeline: &RaftTimeline) -> Result<(), String> {
         ("max_inflight_appends", raft.max_inflight_appends as u64),
         ("segment_bytes", raft.segment_bytes),
         ("step_down_after_ms", raft.step_down_after_ms.unwrap_or(1)),
+        ("chatter_ms", raft.chatter_ms.unwrap_or(1)),
         ("outstanding", config.outstanding.iter().copied().min().unwrap_or(1).into()),
     ];
     if let Some((name, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
@@ -42,8 +78,32 @@ pub fn validate(timeline: &RaftTimeline) -> Result<(), String> {
         ("servers", u64::from(*servers), 101),
         ("clients", u64::from(*clients), 50),
         ("faults_ms", config.faults_ms, LONGEST_MS),
+        ("work_from_ms", config.work_from_ms, LONGEST_MS),
         ("heal_at_ns", timeline.plan.heal_at_ns, LONGEST_MS * 1_000_000),
         ("election_timeout_min_ms", min, max),
+        ("registers", config.registers.into(), MOST_KEYS),
+        ("lists", config.lists.into(), MOST_KEYS),
+        ("outstanding", config.outstanding.iter().copied().max().unwrap_or(1).into(), MOST_LANES),
+        ("operation_timeout_ms", config.operation_timeout_ms, LONGEST_MS),
+        ("attempt_timeout_ms", config.attempt_timeout_ms, LONGEST_MS),
+        ("retry_pause_ms", config.retry_pause_ms, LONGEST_MS),
+        ("think_max_us", config.think_max_us, LONGEST_MS * 1_000),
+        ("restart_halted_after_ms", config.restart_halted_after_ms.unwrap_or(0), LONGEST_MS),
+        ("election_timeout_max_ms", max, LONGEST_MS),
+        ("heartbeat_ms", raft.heartbeat_ms, LONGEST_MS),
+        ("vote_retransmit_ms", raft.vote_retransmit_ms, LONGEST_MS),
+        ("append_retransmit_ms", raft.append_retransmit_ms, LONGEST_MS),
+        ("step_down_after_ms", raft.step_down_after_ms.unwrap_or(0), LONGEST_MS),
+        ("apply_delay_us", raft.apply_delay_us, LONGEST_MS * 1_000),
+        ("max_entries_per_append", raft.max_entries_per_append as u64, MOST_ENTRIES),
+        ("max_inflight_appends", raft.max_inflight_appends as u64, MOST_ENTRIES),
+        ("segment_bytes", raft.segment_bytes, 1 << 30),
+        ("latency_max_us", network.latency_max_us, LONGEST_MS * 1_000),
+        ("reorder_extra_max_us", network.reorder_extra_max_us, LONGEST_MS * 1_000),
+        ("tail_factor", network.tail_factor, MOST_TIMES),
+        ("slow_factor", network.slow_factor, MOST_TIMES),
+        ("fsync_max_us", disk.fsync_max_us, LONGEST_MS * 1_000),
+        ("stall_max_ms", disk.stall_max_ms, LONGEST_MS),
         ("latency_min_us", network.latency_min_us, network.latency_max_us),
         ("fsync_min_us", disk.fsync_min_us, disk.fsync_max_us),
         ("the servers of the plan", timeline.plan.servers.into(), (*servers).into()),
@@ -64,9 +124,29 @@ pub fn validate(timeline: &RaftTimeline) -> Result<(), String> {
             return Err(format!("a drift of {ppm} ppm on {node}"));
         }
     }
+    let mut ids = BTreeSet::new();
     for fault in &timeline.plan.faults {
+        if !ids.insert(fault.id) {
+            return Err(format!("there are two faults {}", fault.id));
+        }
+        let ends_ns =
+            fault.lasts_us.checked_mul(1_000).and_then(|ns| ns.checked_add(fault.when.earliest_ns()));
+        if ends_ns.is_none_or(|ns| ns > LONGEST_MS * 1_000_000) {
+            return Err(format!("fault {} ends never", fault.id));
+        }
         validate_fault(&fault.what, *servers, *clients)
             .map_err(|why| format!("fault {}: {why}", fault.id))?;
+    }
+    timeline.overrides.iter().try_for_each(validate_override)
+}
+
+fn validate_override(edit: &Override) -> Result<(), String> {
+    let Override { field, from_ns, to_ns, .. } = edit;
+    if from_ns >= to_ns {
+        return Err(format!("an override of `{field}` ends before it begins"));
+    }
+    if !FIELDS.contains(&field.as_str()) {
+        return Err(format!("there is no field `{field}`"));
     }
     Ok(())
 }

@@ -98,6 +98,21 @@ impl PlannedFault {
 }
 
 impl Plan {
+    /// Plans with faults as they came in a run of this one, which is what [`super::run`] returned: all of them; all that
+    /// came, as they were planned; one of them as it came, for each.
+    pub fn concrete(&self, came: &Self) -> Vec<Self> {
+        let as_it_came = |fault: &PlannedFault| came.faults.iter().find(|other| other.id == fault.id);
+        let mut only_those = self.clone();
+        only_those.faults.retain(|fault| as_it_came(fault).is_some());
+        let one = |at: usize| {
+            let mut plan = self.clone();
+            plan.faults[at] = as_it_came(&plan.faults[at])?.clone();
+            Some(plan)
+        };
+        let singly = (0..self.faults.len()).filter(|at| self.faults[*at].when.is_aimed()).filter_map(one);
+        [came.clone(), only_those].into_iter().chain(singly).collect()
+    }
+
     /// The same plan for the first `servers` servers and `clients` clients. Faults to others go, and so do the others'
     /// places in partitions.
     ///
@@ -105,14 +120,19 @@ impl Plan {
     /// If that is more than there are.
     pub fn for_fewer(&self, servers: u16, clients: u16) -> Self {
         assert!(servers <= self.servers && clients <= self.clients, "a plan does not grow");
-        let number = |node: NodeId| match node.0 {
-            0 => Some(node),
-            server if server <= self.servers => (server <= servers).then_some(node),
-            other => {
-                let client = other - self.servers;
-                (client <= clients).then_some(NodeId(servers + client))
-            }
+        let kept: Vec<u16> = (1..=servers).chain((1..=clients).map(|n| self.servers + n)).collect();
+        self.for_those(&kept)
+    }
+
+    /// The same plan for the nodes of these numbers, rising, which are numbered anew from 1. Faults to others go, and so
+    /// do the others' places in partitions.
+    pub fn for_those(&self, kept: &[u16]) -> Self {
+        let number = |node: NodeId| match node {
+            NodeId::HOST => Some(node),
+            NodeId(old) => kept.iter().position(|n| *n == old).map(|at| NodeId(at as u16 + 1)),
         };
+        let servers = kept.iter().filter(|n| **n <= self.servers).count() as u16;
+        let clients = kept.len() as u16 - servers;
         let faults = self.faults.iter().filter_map(|fault| fault.renumbered(&number)).collect();
         Self { servers, clients, faults, ..self.clone() }
     }
@@ -121,6 +141,27 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_came_is_fixed_together_and_singly() {
+        let aimed = |id| PlannedFault {
+            id,
+            when: When::Role { role: "leader".to_owned(), after_ns: 1 },
+            what: Fault::Kill { target: Target::Hit },
+            lasts_us: 1,
+        };
+        let fixed =
+            |id| PlannedFault { id, ..planned(Fault::Kill { target: Target::Nodes(vec![NodeId(1)]) }) };
+        let with = |faults| Plan { servers: 3, faults, ..Plan::default() };
+        let plans = with(vec![aimed(1), aimed(2), aimed(3)]).concrete(&with(vec![fixed(1), fixed(3)]));
+        let expected = [
+            vec![fixed(1), fixed(3)],
+            vec![aimed(1), aimed(3)],
+            vec![fixed(1), aimed(2), aimed(3)],
+            vec![aimed(1), aimed(2), fixed(3)],
+        ];
+        assert_eq!(plans, expected.map(with));
+    }
 
     fn planned(what: Fault) -> PlannedFault {
         PlannedFault { id: 1, when: When::At { at_ns: 5 }, what, lasts_us: 1 }
@@ -152,5 +193,9 @@ mod tests {
             ]
         );
         assert_eq!(plan.for_fewer(5, 2), plan);
+        let others = plan.for_those(&[1, 4, 5, 7]);
+        assert_eq!((others.servers, others.clients), (3, 1));
+        assert_eq!(others.faults[0].what, Fault::Partition { sides: vec![nodes(&[1, 2]), nodes(&[3, 4])] });
+        assert_eq!(others.faults[1].what, Fault::Kill { target: Target::Nodes(nodes(&[2, 3])) });
     }
 }

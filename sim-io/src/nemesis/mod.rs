@@ -7,7 +7,8 @@
 //! | [`plan`] | a list of faults from a seed, and its simpler variants |
 //! | `choose` | one fault of a plan: kind, moment, victim |
 //! | `milder` | what to try in place of a fault |
-//! | `concrete` | plans for the nodes that were meant, and for fewer nodes |
+//! | `merge` | two faults in one, and faults that come sooner |
+//! | `concrete` | plans for the nodes that were meant, and for other nodes |
 //! | `driver` | [`run`]: applies faults and takes them back |
 //!
 //! Invariants: whatever the nemesis did is undone when [`run`] returns; a plan decides nothing while it runs
@@ -19,6 +20,7 @@ pub mod kind;
 pub mod plan;
 mod choose;
 mod milder;
+mod merge;
 mod concrete;
 mod driver;
 

@@ -205,7 +205,7 @@ impl Plan {
     }
 
     /// Plans that are one step simpler, the most promising first: without half of the faults, without a
-    /// quarter, without one; then with milder faults; then healed earlier.
+    /// quarter, without one; then with two in one; then with milder faults; then healed earlier.
     pub fn simpler(&self) -> Vec<Self> {
         let mut plans = Vec::new();
         let total = self.faults.len();
@@ -218,6 +218,7 @@ impl Plan {
             }
             chunk = if chunk == 1 { 0 } else { chunk.div_ceil(2) };
         }
+        plans.extend(self.merged());
         for (at, fault) in self.faults.iter().enumerate() {
             plans.extend(fault.what.milder(self.servers).into_iter().map(|what| {
                 let mut plan = self.clone();

@@ -147,7 +147,9 @@ impl Link {
         }
         let bucket = now_ns / BUCKET_NS;
         let at_ns = bucket * BUCKET_NS;
-        self.known_until_ns = at_ns + BUCKET_NS;
+        // Where conditions come from streams, each message has its own.
+        let is_lasting = world.chance().is_lasting();
+        self.known_until_ns = if is_lasting { at_ns + BUCKET_NS } else { now_ns };
         let sample = |field, base| world.sample_row(Row::with_base(field, key, base), bucket, at_ns);
         let latency = sample(LATENCY, self.bases.latency);
         let base_ns = latency.range(config.latency_min_us * 1_000, config.latency_max_us * 1_000);
@@ -219,7 +221,8 @@ impl Link {
             self.extra_known_until_ns = u64::MAX;
             return;
         }
-        self.extra_known_until_ns = REORDERING.bucket_end_ns(now_ns);
+        let is_lasting = world.chance().is_lasting();
+        self.extra_known_until_ns = if is_lasting { REORDERING.bucket_end_ns(now_ns) } else { now_ns };
         let bucket = now_ns / REORDERING_BUCKET_NS;
         let row = Row::with_base(REORDERING, link_key(self.from, self.to), self.bases.reordering);
         let sample = world.sample_row(row, bucket, bucket * REORDERING_BUCKET_NS);

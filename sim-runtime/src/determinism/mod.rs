@@ -133,8 +133,8 @@ const EXPLAINED_SEEDS: u64 = 3;
 pub fn check_determinism<S>(scenario: &S, seeds: impl IntoIterator<Item = u64>) -> Checked
 where
     S: Scenario,
-    S::Config: Send + Sync,
-    S::Plan: Send + Sync,
+    S::Config: PartialEq + Send + Sync,
+    S::Plan: PartialEq + Send + Sync,
 {
     check(scenario, seeds, &Settings::default(), |_| {})
 }
@@ -150,8 +150,8 @@ pub fn check<S>(
 ) -> Checked
 where
     S: Scenario,
-    S::Config: Send + Sync,
-    S::Plan: Send + Sync,
+    S::Config: PartialEq + Send + Sync,
+    S::Plan: PartialEq + Send + Sync,
 {
     let call = process::count_call();
     match process::part(call) {
@@ -253,8 +253,8 @@ enum Compared {
 impl<S> Checker<'_, S>
 where
     S: Scenario,
-    S::Config: Send + Sync,
-    S::Plan: Send + Sync,
+    S::Config: PartialEq + Send + Sync,
+    S::Plan: PartialEq + Send + Sync,
 {
     fn describe(&self, record: &Record) -> Option<String> {
         self.scenario.describe(record)
@@ -410,7 +410,7 @@ where
         let is_here = perturbation.surroundings() == Surroundings::SameProcess;
         // Processes take a hundred times as long to start as threads.
         let (most_runs, seeds) = if is_here { (3_000, 3) } else { (60, 1) };
-        let settings = shrink::Settings { jobs: 1, seeds, stop: Arc::default() };
+        let settings = shrink::Settings { jobs: 1, seeds, many_seeds: seeds, stop: Arc::default() };
         let pairs = Pairs {
             checker: self,
             perturbation,
@@ -448,8 +448,8 @@ struct Pairs<'a, S> {
 impl<S> Scenario for Pairs<'_, S>
 where
     S: Scenario,
-    S::Config: Send + Sync,
-    S::Plan: Send + Sync,
+    S::Config: PartialEq + Send + Sync,
+    S::Plan: PartialEq + Send + Sync,
 {
     type Config = S::Config;
     type Plan = S::Plan;
@@ -470,7 +470,7 @@ where
         self.checker.scenario.moves(timeline, failure)
     }
 
-    fn concrete(&self, timeline: &Timeline<S::Config, S::Plan>) -> Timeline<S::Config, S::Plan> {
+    fn concrete(&self, timeline: &Timeline<S::Config, S::Plan>) -> Vec<Timeline<S::Config, S::Plan>> {
         self.checker.scenario.concrete(timeline)
     }
 

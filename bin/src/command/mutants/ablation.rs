@@ -10,9 +10,9 @@ use sim_runtime::campaign::Settings;
 
 use super::hunt::Quarry;
 use super::report::pooled;
-use super::statistics::Rate;
 use super::{Searched, search};
 use crate::cli::{MutantsArgs, Unusable, create, write_json};
+use crate::command::statistics::Rate;
 use crate::out::Out;
 use crate::raft::features::Feature;
 use crate::say;

@@ -16,6 +16,7 @@ use sim_runtime::campaign::{self, Settings};
 use sim_runtime::scenario::{Scenario, Timeline, Watch};
 use sim_runtime::verdict::{Category, Failure, RunReport};
 
+use crate::command::cpu::{Whose, cpu_us};
 use crate::raft::{Config, Raft};
 
 /// What one range of seeds came to.
@@ -230,22 +231,12 @@ impl Scenario for Hunt {
     }
 
     fn run_seed(&self, code: u64) -> RunReport {
-        let before_us = thread_cpu_us();
+        let before_us = cpu_us(Whose::Thread);
         let report = self.run(&self.timeline(code), Watch::default()).0;
-        let cpu_us = thread_cpu_us().saturating_sub(before_us);
+        let cpu_us = cpu_us(Whose::Thread).saturating_sub(before_us);
         self.settle(code, cpu_us, &report.findings.failures, &report.findings.premise);
         RunReport { seed: code, ..report }
     }
-}
-
-/// CPU time of the calling thread: other work on the machine does not count.
-fn thread_cpu_us() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is that of a live timespec, which the call fills; the clock is that of this very thread.
-    #[expect(unsafe_code, reason = "std has no clock of a thread's CPU time")]
-    let status = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    assert_eq!(status, 0, "POSIX lets every thread read its own CPU time");
-    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
 }
 
 #[cfg(all(test, feature = "mutants"))]

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use sim_runtime::campaign::Settings;
 
-mod statistics;
 mod hunt;
 mod report;
 mod ablation;

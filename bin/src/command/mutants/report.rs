@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde_json::{Map, Value, json};
 
 use oracles::property::{Premise, Property};
@@ -10,8 +9,9 @@ use raft_async::mutant::{Mutant, Part};
 use sim_runtime::verdict::Category;
 
 use super::hunt::{Quarry, Range};
-use super::statistics::{Rate, Spread, wilson};
 use crate::cli::MutantsArgs;
+use crate::command::statistics::{Rate, Spread, wilson};
+use crate::command::tabular::{left, print, right, table};
 use crate::out::Out;
 use crate::say;
 
@@ -300,26 +300,5 @@ fn part(part: Part) -> &'static str {
         Part::C => "C",
         Part::Control => "control",
         Part::Canary => "canary",
-    }
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(header.iter().copied());
-    table
-}
-
-fn left(text: &str) -> Cell {
-    Cell::new(text)
-}
-
-fn right(text: String) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
-}
-
-fn print(table: &Table, out: &mut Out) {
-    for line in table.lines() {
-        say!(out, "{}", line.trim_end());
     }
 }

@@ -1,0 +1,199 @@
+//! `stability`: whether a pinned failure survives small edits that have nothing to do with it.
+//!
+//!   where conditions come from x defect ──► failing seeds ──► shrink ──► edit ──► does it still fail the same way?
+//!
+//! | edit | what it is |
+//! |---|---|
+//! | operation | one more client carries out one operation, on a key of its own, at the beginning |
+//! | message | servers send each other a message of a new kind that nobody heeds, every [`CHATTER_MS`] ms |
+//! | fault | of the timeline before shrinking, a fault goes that shrinking found not to matter |
+//!
+//! Fields are compared with what others do: one random stream for everything, and streams by thing ("message 17 of this
+//! link"). For each, seeds that fail are found and shrunk anew, since a timeline means another run there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use serde_json::{Value, json};
+
+use raft_async::mutant::{Mutant, Planted};
+use sim_runtime::rng::Chance;
+use sim_runtime::scenario::{Scenario, Watch};
+use sim_runtime::shrink::{self, Settings};
+
+use super::corpus::read_timeline;
+use super::shrink::settings;
+use super::shrink_report::failing_seeds;
+use super::tabular::{left, print, right, table};
+use crate::cli::{StabilityArgs, Status, Unusable, create, write_json};
+use crate::out::{Out, complain};
+use crate::raft::{Raft, RaftTimeline};
+use crate::{say, signals};
+
+/// How often servers chatter.
+const CHATTER_MS: u64 = 5;
+
+const EDITS: [&str; 3] = ["operation", "message", "fault"];
+
+/// Where conditions come from, and what that is called.
+const KINDS: [(&str, Chance); 3] =
+    [("fields", Chance::Fields), ("one stream", Chance::Stream), ("streams by thing", Chance::Ordinals)];
+
+/// Edits pinned failures and prints how many survive.
+///
+/// # Errors
+/// When a file cannot be read or written, the system refuses signal handlers, or no defect is compiled in.
+pub fn run(args: &StabilityArgs, out: &mut Out) -> Result<Status, Unusable> {
+    if !cfg!(feature = "mutants") {
+        return Err(Unusable::NoMutants);
+    }
+    let file = create(args.json.as_deref())?;
+    let settings = settings(args.jobs);
+    signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
+    let mut results = Vec::new();
+    for (name, chance) in KINDS {
+        for mutant in args.mutants() {
+            let raft = Raft { planted: Planted::one(mutant), chance, ..Raft::default() };
+            let folder = args.from.as_deref().filter(|_| chance == Chance::Fields);
+            let pinned = pinned(&raft, mutant, args, folder, &settings)?;
+            let mut survivors = Survivors::default();
+            pinned.iter().for_each(|(seed, timeline)| survivors.add(&raft, *seed, timeline));
+            complain(&format!("{name}, {mutant}: {survivors:?}"));
+            results.push((name, mutant, survivors));
+            if settings.stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+    }
+    report(args, &results, out);
+    let rows: Vec<Value> = results.iter().map(|(name, mutant, found)| found.to_json(name, *mutant)).collect();
+    write_json(file, &json!({ "files": args.files, "rows": rows }))?;
+    Ok(if settings.stop.load(Ordering::Relaxed) { Status::NotAPass } else { Status::Clean })
+}
+
+/// Shrunk failures with the seeds that they come from.
+fn pinned(
+    raft: &Raft,
+    mutant: Mutant,
+    args: &StabilityArgs,
+    folder: Option<&Path>,
+    settings: &Settings,
+) -> Result<Vec<(u64, RaftTimeline)>, Unusable> {
+    let seeds = failing_seeds(raft, args.files, args.budget, settings);
+    let mut pinned = Vec::new();
+    for seed in seeds {
+        let known =
+            folder.map(|folder| folder.join(format!("{mutant}-{seed}.json"))).filter(|path| path.exists());
+        let timeline = match known {
+            Some(path) => Some(read_timeline(&path)?.timeline()),
+            None => shrink::shrink(raft, raft.timeline(seed), settings, |_| {}).map(|shrunk| shrunk.timeline),
+        };
+        if settings.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        pinned.extend(timeline.map(|timeline| (seed, timeline)));
+    }
+    Ok(pinned)
+}
+
+/// How many edits of each kind were made, and after how many the failure was the same.
+#[derive(Clone, Debug, Default)]
+struct Survivors(BTreeMap<&'static str, (u64, u64)>);
+
+impl Survivors {
+    fn add(&mut self, raft: &Raft, seed: u64, timeline: &RaftTimeline) {
+        let Some((wanted, _)) = failure_of(timeline) else { return };
+        let mut with_visitor = timeline.clone();
+        with_visitor.config.visitor = true;
+        let mut with_chatter = timeline.clone();
+        with_chatter.config.raft.chatter_ms = Some(CHATTER_MS);
+        self.count("operation", wanted, &with_visitor);
+        self.count("message", wanted, &with_chatter);
+        let whole = raft.timeline(seed);
+        if let Some(without) = without_an_idle_fault(&whole, timeline)
+            && let Some((whole_fails, _)) = failure_of(&whole)
+        {
+            self.count("fault", whole_fails, &without);
+        }
+    }
+
+    fn count(&mut self, edit: &'static str, wanted: u64, edited: &RaftTimeline) {
+        let (made, survived) = self.0.entry(edit).or_default();
+        *made += 1;
+        *survived += u64::from(failure_of(edited).is_some_and(|(now, _)| now == wanted));
+    }
+
+    fn of(&self, edit: &str) -> (u64, u64) {
+        self.0.get(edit).copied().unwrap_or_default()
+    }
+
+    fn to_json(&self, name: &str, mutant: Mutant) -> Value {
+        let edits = EDITS.map(|edit| {
+            let (made, survived) = self.of(edit);
+            (edit.to_owned(), json!({ "made": made, "survived": survived }))
+        });
+        json!({ "chance": name, "defect": mutant.name(), "edits": Value::Object(edits.into_iter().collect()) })
+    }
+}
+
+/// The fingerprint of the failure, and when it was seen.
+fn failure_of(timeline: &RaftTimeline) -> Option<(u64, u64)> {
+    let report = Raft::default().run(timeline, Watch::default()).0;
+    let failure = report.findings.first().filter(|failure| failure.category.is_failure())?;
+    Some((failure.fingerprint(), failure.time_ns))
+}
+
+/// `whole` without one fault that is planned before it fails and that `shrunk` does without: the one in the middle.
+fn without_an_idle_fault(whole: &RaftTimeline, shrunk: &RaftTimeline) -> Option<RaftTimeline> {
+    let (_, seen_ns) = failure_of(whole)?;
+    let needed: BTreeSet<u32> = shrunk.plan.faults.iter().map(|fault| fault.id).collect();
+    let mut idle: Vec<_> = whole.plan.faults.iter().filter(|fault| !needed.contains(&fault.id)).collect();
+    idle.retain(|fault| fault.when.earliest_ns() < seen_ns);
+    idle.sort_by_key(|fault| (fault.when.earliest_ns(), fault.id));
+    let id = idle.get(idle.len() / 2)?.id;
+    Some(RaftTimeline { plan: whole.plan.without(id), ..whole.clone() })
+}
+
+fn share((made, survived): (u64, u64)) -> String {
+    match made {
+        0 => "-".to_owned(),
+        _ => format!("{} % ({survived}/{made})", (survived * 100 + made / 2) / made),
+    }
+}
+
+fn report(args: &StabilityArgs, results: &[(&str, Mutant, Survivors)], out: &mut Out) {
+    say!(out, "{} shrunk failures of each defect, edited: how many fail the same way afterwards", args.files);
+    say!(out, "operation: one more client, one operation on a key of its own, at the beginning");
+    say!(out, "message:   servers send each other a message that nobody heeds, every {CHATTER_MS} ms");
+    say!(
+        out,
+        "fault:     in the timeline before shrinking, one fault less that shrinking found not to matter"
+    );
+    say!(out);
+    let mut summary = table(&[&["conditions from"][..], &EDITS].concat());
+    for (name, _) in KINDS {
+        let of_kind = || results.iter().filter(|(kind, ..)| *kind == name);
+        let sum = |edit: &str| {
+            let all = of_kind().map(|(.., found)| found.of(edit));
+            right(share(all.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))))
+        };
+        summary.add_row([left(name)].into_iter().chain(EDITS.map(sum)));
+    }
+    print(&summary, out);
+    say!(out);
+    let titles: Vec<String> =
+        KINDS.iter().flat_map(|(name, _)| EDITS.map(|edit| format!("{name}: {edit}"))).collect();
+    let titles: Vec<&str> = ["defect"].into_iter().chain(titles.iter().map(String::as_str)).collect();
+    let mut by_defect = table(&titles);
+    for mutant in args.mutants() {
+        let cell = |name: &str, edit: &str| {
+            let found = results.iter().find(|(kind, of, _)| *kind == name && *of == mutant);
+            let (made, survived) = found.map(|(.., found)| found.of(edit)).unwrap_or_default();
+            right(format!("{survived}/{made}"))
+        };
+        let cells = KINDS.iter().flat_map(|(name, _)| EDITS.map(|edit| cell(name, edit)));
+        by_defect.add_row([left(mutant.name())].into_iter().chain(cells));
+    }
+    print(&by_defect, out);
+}

@@ -2,7 +2,8 @@
 //!
 //!   run ──after a step──► digest of all records so far, once in each slot of virtual time ──► Milestones (a line of text)
 //!
-//! There are at most [`MOST`]: when there are more, every second goes and slots become twice as long.
+//! There are at most [`MOST`]: when there are more, every second goes and slots become twice as long. The last step of
+//! all is one more, so that a difference behind the last slot's first step is seen, too.
 //!
 //! Not here: what a difference means (`command/replay.rs`).
 
@@ -23,17 +24,19 @@ const MOST: usize = 64;
 /// Slots are at least so long.
 const SLOT_MS: u64 = 2;
 
-/// Digests of behaviour by slot. Written as `SLOT_MS: NUMBER=DIGEST ..`, of the digests the lower half.
+/// Digests of behaviour by slot. Written as `SLOT_MS: NUMBER=DIGEST .. end:MS=DIGEST`, of the digests the lower half.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Milestones {
     slot_ms: u64,
     digests: BTreeMap<u64, u32>,
+    /// The time of the last step in milliseconds, and what the digest was then.
+    end: Option<(u64, u32)>,
 }
 
 impl Default for Milestones {
     fn default() -> Self {
-        Self { slot_ms: SLOT_MS, digests: BTreeMap::new() }
+        Self { slot_ms: SLOT_MS, digests: BTreeMap::new(), end: None }
     }
 }
 
@@ -46,6 +49,7 @@ impl Milestones {
         while self.digests.len() > MOST {
             self.coarsen();
         }
+        self.end = Some((now_ns / 1_000_000, digest as u32));
     }
 
     fn coarsen(&mut self) {
@@ -53,7 +57,7 @@ impl Milestones {
         for (slot, digest) in &self.digests {
             coarse.entry(slot / 2).or_insert(*digest);
         }
-        *self = Self { slot_ms: self.slot_ms * 2, digests: coarse };
+        *self = Self { slot_ms: self.slot_ms * 2, digests: coarse, end: self.end };
     }
 
     /// Where this run and `other` part ways: after the first time in milliseconds, and not after the second where that is
@@ -76,14 +80,16 @@ impl Milestones {
             }
             alike_ms = slot * ours.slot_ms;
         }
-        None
+        let last_ms = ours.end.max(theirs.end).map_or(alike_ms, |(end_ms, _)| end_ms + 1);
+        (ours.end != theirs.end).then_some((alike_ms, last_ms))
     }
 }
 
 impl fmt::Display for Milestones {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.slot_ms)?;
-        self.digests.iter().try_for_each(|(slot, digest)| write!(f, " {slot}={digest:08x}"))
+        self.digests.iter().try_for_each(|(slot, digest)| write!(f, " {slot}={digest:08x}"))?;
+        self.end.map_or(Ok(()), |(end_ms, digest)| write!(f, " end:{end_ms}={digest:08x}"))
     }
 }
 
@@ -94,15 +100,17 @@ impl FromStr for Milestones {
         let wrong = || format!("`{text}` are no milestones");
         let (slot_ms, digests) = text.split_once(':').ok_or_else(wrong)?;
         let slot_ms = slot_ms.parse().ok().filter(|ms: &u64| ms.is_power_of_two() && *ms < 1 << 40);
-        let digest = |one: &str| {
-            let (slot, digest) = one.split_once('=')?;
-            Some((
-                slot.parse().ok().filter(|slot: &u64| *slot < 1 << 20)?,
-                u32::from_str_radix(digest, 16).ok()?,
-            ))
+        let digest = |one: &str, most: u64| {
+            let (at, digest) = one.split_once('=')?;
+            Some((at.parse().ok().filter(|at| *at < most)?, u32::from_str_radix(digest, 16).ok()?))
         };
-        let digests: Option<BTreeMap<u64, u32>> = digests.split_whitespace().map(digest).collect();
-        Ok(Self { slot_ms: slot_ms.ok_or_else(wrong)?, digests: digests.ok_or_else(wrong)? })
+        let (digests, end) = match digests.split_once("end:") {
+            Some((digests, end)) => (digests, Some(digest(end, 1 << 50).ok_or_else(wrong)?)),
+            None => (digests, None),
+        };
+        let digests: Option<BTreeMap<u64, u32>> =
+            digests.split_whitespace().map(|one| digest(one, 1 << 20)).collect();
+        Ok(Self { slot_ms: slot_ms.ok_or_else(wrong)?, digests: digests.ok_or_else(wrong)?, end })
     }
 }
 

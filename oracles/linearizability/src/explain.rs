@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   put#12(7), begun at 10 ms, was done at 20 ms. put#50(8), begun at 95 ms after put#12 was done, was done at
-//!   100 ms. get#66, begun at 130 ms after put#50 was done, saw 7, done at 140 ms. 7 was there again after 8 had
+//!   100 ms. get#66, begun at 130 ms after put#50 was done, saw 7, done at 140 ms. 7 was seen again after 8 had
 //!   replaced it, but it was written only once.
 //! ```
 //!
@@ -38,7 +38,9 @@ pub fn explain<K: PartialEq, S: Spec>(
     sentences.push(match (told.len(), &rest[..]) {
         (_, []) if evidence.why.is_some() => String::new(),
         (1, []) => "Nothing can explain that answer.".to_owned(),
-        (_, []) => "No order of these operations explains every answer.".to_owned(),
+        (_, []) => {
+            "No order of these operations explains every answer, and no other operation helps.".to_owned()
+        }
         (_, rest) if rest.len() <= NAMES => {
             format!("With {}, which belong to it, no order explains every answer.", rest.join(", "))
         }

@@ -21,8 +21,11 @@ impl<K: PartialEq, S: Spec> Teller<'_, K, S> {
                 format!("{x} was done before {y} began, and yet saw what {y} wrote.")
             }
             (Why::TooEarly | Why::Overwritten, Some((x, y))) => {
+                let missing = self.missing_element(x, y);
                 let (x, after) = (self.name(x), self.name(y));
-                if self.saw(y) {
+                if let Some(element) = missing {
+                    format!("{x} was done before {after} began, and yet {after} did not see its {element}.")
+                } else if self.saw(y) {
                     format!(
                         "{x} was done before {after} began, and yet {after} saw what was there without it."
                     )
@@ -39,7 +42,7 @@ impl<K: PartialEq, S: Spec> Teller<'_, K, S> {
                 let found = parties.iter().find_map(|id| self.values_seen(*id).first().copied());
                 let found = found.map_or_else(|| "the same value".to_owned(), |value| value.to_string());
                 format!(
-                    "Both found {found} and replaced it, but it was there only once: one of them cannot have."
+                    "Both found {found} and replaced it, but it was there only once: one of them should have failed."
                 )
             }
             (Why::Twice, _) => "What was appended once is in the list twice.".to_owned(),
@@ -64,9 +67,7 @@ impl<K: PartialEq, S: Spec> Teller<'_, K, S> {
         match (&values[..], &seen[..]) {
             ([a, b], [again]) if a == again || b == again => {
                 let other = if a == again { b } else { a };
-                format!(
-                    "{again} was there again after {other} had replaced it, but it was written only once."
-                )
+                format!("{again} was seen again after {other} had replaced it, but it was written only once.")
             }
             ([a, b], _) => {
                 format!(
@@ -123,6 +124,14 @@ impl<K: PartialEq, S: Spec> Teller<'_, K, S> {
     /// Whether `reader` saw something that `writer` writes.
     fn shows(&self, reader: OpId, writer: OpId) -> bool {
         self.seen_atoms(reader).into_iter().any(|atom| self.writes(writer, atom))
+    }
+
+    /// What `writer` added to a list, if `reader` saw a list without it.
+    fn missing_element(&self, writer: OpId, reader: OpId) -> Option<u64> {
+        let operation = self.operation(writer);
+        let mut written = atoms(self.spec.footprint(&operation.input, None).writes);
+        let Some(Atom::Element(element)) = written.next() else { return None };
+        (self.saw(reader) && !self.seen_atoms(reader).contains(&Atom::Element(element))).then_some(element)
     }
 
     fn saw(&self, id: OpId) -> bool {

@@ -111,7 +111,7 @@ fn a_stale_read_is_shown_with_the_write_that_it_missed_and_nothing_else() {
     assert_eq!(
         violation.explanation,
         "put#6(7), begun at 70 ms, was done at 80 ms. put#7(8), begun at 95 ms after put#6 was done, was done at \
-         100 ms. get#8, begun at 130 ms after put#7 was done, saw 7, done at 140 ms. 7 was there again after 8 had \
+         100 ms. get#8, begun at 130 ms after put#7 was done, saw 7, done at 140 ms. 7 was seen again after 8 had \
          replaced it, but it was written only once. Without the answer of get#8 at 140 ms, all that had been answered \
          by then can be explained."
     );

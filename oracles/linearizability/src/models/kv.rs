@@ -138,7 +138,8 @@ impl Spec for Kv {
             Input::Delete => ("delete", String::new()),
         };
         let saw = match output {
-            Some(Output::Value(seen) | Output::Unequal(seen)) => Some(shown(seen.as_ref())),
+            Some(Output::Value(seen)) => Some(shown(seen.as_ref())),
+            Some(Output::Unequal(seen)) => Some(format!("{} instead", shown(seen.as_ref()))),
             Some(Output::Refused) => Some("something else".to_owned()),
             Some(Output::Written | Output::Swapped) | None => None,
         };

@@ -5,7 +5,7 @@
 //! | edit | what it is |
 //! |---|---|
 //! | operation | one more client carries out one operation, on a key of its own, at the beginning |
-//! | message | servers send each other a message of a new kind that nobody heeds, every [`CHATTER_MS`] ms |
+//! | message | servers send each other a message of a new kind that nobody heeds, every 5 ms |
 //! | fault | of the timeline before shrinking, a fault goes that shrinking found not to matter |
 //!
 //! Fields are compared with what others do: one random stream for everything, and streams by thing ("message 17 of this

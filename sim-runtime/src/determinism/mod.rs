@@ -1,3 +1,5 @@
+//! `check_determinism`: whether anything but the seed has a say in a run, and what.
+//!
 #![doc = include_str!("hazards.md")]
 //!
 //! # How it works

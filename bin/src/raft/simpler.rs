@@ -184,7 +184,8 @@ fn idler(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
     if config.recovers {
         configs.push(Config { recovers: false, final_reads: false, ..config.clone() });
     }
-    if config.final_reads {
+    // Where recovery is judged, the final reads are what has to be answered.
+    if config.final_reads && !config.recovers {
         configs.push(Config { final_reads: false, ..config.clone() });
     }
     if !config.outstanding.is_empty() {

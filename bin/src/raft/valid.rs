@@ -114,6 +114,11 @@ pub fn validate(timeline: &RaftTimeline) -> Result<(), String> {
     if *servers == 0 || *clients == 0 {
         return Err("there are no servers or no clients".to_owned());
     }
+    if config.recovers && !config.final_reads {
+        return Err(
+            "recovers without final_reads: nothing would show that clients are served again".to_owned()
+        );
+    }
     if let Schedule::Pct { depth, .. } = config.schedule
         && depth > 1_000
     {
@@ -199,6 +204,7 @@ mod tests {
         assert!(edited(|t| t.config.registers = 0).contains("registers"));
         assert!(edited(|t| t.config.network.latency_min_us = 9_999_999).contains("latency"));
         assert!(edited(|t| t.config.servers = 65_535).contains("servers"));
+        assert!(edited(|t| t.config.final_reads = false).contains("final_reads"));
         assert!(edited(|t| t.plan.heal_at_ns = u64::MAX).contains("heal_at_ns"));
         assert!(
             edited(|t| t.config.schedule = Schedule::Pct { depth: u32::MAX, horizon_ms: 1 })

@@ -290,6 +290,9 @@ pub struct MutantsArgs {
     /// Features that the swarm does without, to see what they are worth: pursuit, aims, proportion, short-timeouts ..
     #[arg(long, value_delimiter = ',')]
     pub without: Vec<Feature>,
+    /// Search on until an oracle objects of which the catalogue expects it.
+    #[arg(long)]
+    pub expected: bool,
     /// Search once with all features and once without each, and say which defects get dearer.
     #[arg(long, conflicts_with = "without")]
     pub ablation: bool,

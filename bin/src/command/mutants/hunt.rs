@@ -106,6 +106,8 @@ fn catch(mutant: Mutant, failures: &[Failure], seed: u64) -> Option<Catch> {
 pub(super) struct Hunt {
     raft: Raft,
     budget: u64,
+    /// Whether only objections of an expected oracle end a range.
+    expected_only: bool,
     quarries: Mutex<Vec<Quarry>>,
 }
 
@@ -128,7 +130,13 @@ impl Hunt {
             let range = |n: u64| Range { before: n * budget, ..Range::default() };
             Quarry { mutant: *mutant, ranges: (0..ranges).map(range).collect() }
         };
-        Self { raft, budget, quarries: Mutex::new(mutants.iter().map(quarry).collect()) }
+        let quarries = Mutex::new(mutants.iter().map(quarry).collect());
+        Self { raft, budget, expected_only: false, quarries }
+    }
+
+    /// A range goes on until an oracle objects of which the catalogue expects it.
+    pub(super) fn until_expected(self, expected_only: bool) -> Self {
+        Self { expected_only, ..self }
     }
 
     /// Searches all ranges, or until it is told to stop. `told` hears how many ranges are done.
@@ -196,7 +204,7 @@ impl Hunt {
         range.failed += has(&|failure| failure.category.is_failure());
         range.unfaithful += has(&|failure| failure.property == Property::Fidelity.name());
         range.crashed += has(&|failure| failure.category == Category::Crash);
-        let caught = catch(mutant, failures, seed);
+        let caught = catch(mutant, failures, seed).filter(|catch| catch.expected || !self.expected_only);
         range.done = range.runs == self.budget || caught.is_some() && !is_control;
         range.catch = range.catch.take().or(caught);
     }
@@ -274,6 +282,25 @@ mod tests {
             let raft = Raft { planted: Planted::one(Mutant::Canary), ..Raft::of(Profile::Swarm) };
             assert!(raft.run_seed(catch.seed).findings.category().is_failure());
         }
+    }
+
+    #[test]
+    fn a_range_can_go_on_until_an_expected_oracle_objects() {
+        let ranges = |expected_only| {
+            let raft = Raft::of(Profile::Swarm);
+            let hunt = Hunt::new(raft, &[Mutant::UnpersistedVote], 60, 4).until_expected(expected_only);
+            Arc::new(hunt).run(&Settings::default(), |_| {}).0.remove(0).ranges
+        };
+        let seeds = |ranges: &[Range]| -> Vec<_> {
+            ranges.iter().map(|range| range.catch.as_ref().map(|catch| catch.seed)).collect()
+        };
+        let (any, expected) = (ranges(false), ranges(true));
+        // A vote that was told and is gone is seen at once, two leaders in one term are not.
+        assert!(any.iter().any(|range| range.catch.as_ref().is_some_and(|catch| !catch.expected)));
+        assert!(expected.iter().all(|range| range.catch.as_ref().is_none_or(|catch| catch.expected)));
+        assert!(any.iter().zip(&expected).all(|(any, expected)| any.runs <= expected.runs));
+        assert_ne!(seeds(&any), seeds(&expected));
+        assert!(expected.iter().any(|range| range.catch.is_some()));
     }
 
     #[test]

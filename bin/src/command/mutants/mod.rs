@@ -72,7 +72,8 @@ struct Searched {
 #[expect(clippy::disallowed_methods, reason = "progress is told in real time")]
 fn search(args: &MutantsArgs, without: &[Feature], settings: &Settings) -> Searched {
     let raft = Raft { without: without.iter().collect(), ..Raft::of(args.profile) };
-    let hunt = Arc::new(Hunt::new(raft, &args.mutants(), args.budget, args.repeat));
+    let hunt = Hunt::new(raft, &args.mutants(), args.budget, args.repeat);
+    let hunt = Arc::new(hunt.until_expected(args.expected));
     let started = Instant::now();
     let mut told = started;
     let (quarries, interrupted) = hunt.run(settings, |done| {

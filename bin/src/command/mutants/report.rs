@@ -137,6 +137,7 @@ impl<'a> Report<'a> {
             "profile": self.args.profile.to_string(),
             "budget": self.args.budget,
             "ranges": self.args.repeat,
+            "until_expected": self.args.expected,
             "without": self.args.without.iter().map(|feature| feature.name()).collect::<Vec<_>>(),
             "mutants": self.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
             "matrix": self.matrix_json(),
@@ -156,7 +157,8 @@ impl<'a> Report<'a> {
         let MutantsArgs { budget, repeat, profile, .. } = self.args;
         say!(
             out,
-            "{profile} profile: {repeat} ranges of {budget} seeds each; a range ends with its first catch"
+            "{profile} profile: {repeat} ranges of {budget} seeds each; a range ends with its first catch{}",
+            if self.args.expected { " by an oracle that is expected to object" } else { "" }
         );
         if !self.args.without.is_empty() {
             let names: Vec<_> = self.args.without.iter().map(|feature| feature.name()).collect();

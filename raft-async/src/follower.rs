@@ -125,6 +125,7 @@ fn receive_append(node: &Node, append: AppendRequest<'_>) -> Heard {
     }
     node.log.reconcile(append.prev.index, append.entries, node.term());
 
+    // What this message shows, for the commit index, and what all of this term have shown, for the acknowledgement.
     let verified = append.prev.index.plus(append.entries.len() as u64);
     standing.verified = standing.verified.max(verified);
     let end_of_log = node.log.last().index;
@@ -150,10 +151,10 @@ fn receive_append(node: &Node, append: AppendRequest<'_>) -> Heard {
 /// saved that is not known, and asked again afterwards. False where nobody is followed.
 pub(crate) fn acknowledge_synced(node: &Node) -> bool {
     let Some(mut standing) = node.standing.get() else { return false };
-    let is_current = standing.term == node.term() && !node.hard_state.is_being_saved();
-    let still_current = is_current || node.planted().has(Mutant::ReplyRelabelled);
-    let vouched = rules::vouched(standing.verified, node.log.durable(), false, node.planted());
-    if still_current && vouched > standing.acknowledged {
+    let still_current = standing.term == node.term() && !node.hard_state.is_being_saved();
+    let heartbeat = false;
+    let vouched = rules::vouched(standing.verified, node.log.durable(), heartbeat, node.planted());
+    if (still_current || node.planted().has(Mutant::ReplyRelabelled)) && vouched > standing.acknowledged {
         acknowledge(node, &mut standing, vouched);
         node.standing.set(Some(standing));
     }
@@ -165,8 +166,13 @@ fn acknowledge(node: &Node, standing: &mut Standing, vouched: Index) {
     reply(node, standing, AppendOutcome::Matched(vouched));
 }
 
+/// Speaks of the term in which the log was verified, never of a newer one, whose leader would take it for a reply to
+/// what it sent itself.
 fn reply(node: &Node, standing: &Standing, outcome: AppendOutcome) {
-    let term = if node.planted().has(Mutant::ReplyRelabelled) { node.term() } else { standing.term };
+    let mut term = standing.term;
+    if node.planted().has(Mutant::ReplyRelabelled) {
+        term = node.term();
+    }
     send_reply(node, standing.leader, term, standing.round, outcome);
 }
 

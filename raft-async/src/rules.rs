@@ -1,8 +1,10 @@
-//! Every safety decision of the protocol, as a pure function, with the paper's sentence beside it.
+//! The safety decisions of the protocol, as functions of their arguments, with the paper's sentence beside them.
 //!
 //! The role loops order effects (save, then answer; write, sync, then acknowledge); what they may do is
-//! decided here. So this file is what a reviewer reads against the paper, and where most planted defects sit:
-//! the right code stands first, the defect after `||` or in an `if planted.has(..)`.
+//! decided here. So this file is what a reviewer reads against the paper, and where most planted defects sit.
+//! A *planted defect* is a mistake that can be switched on to see whether it is found; none is unless somebody asks.
+//! Everywhere the rule comes first, under the paper's name; what stands behind `|| planted.has(..)`, or is returned
+//! from an `if planted.has(..)`, is wrong.
 //!
 //! Not here: anything that waits, sends, or writes.
 
@@ -25,10 +27,11 @@ pub struct Voter {
 
 /// The size of a majority: any two of them share a server.
 pub fn majority(servers: usize, planted: Planted) -> usize {
+    let majority = servers / 2 + 1;
     if planted.has(Mutant::QuorumOffByOne) {
-        return (servers / 2).max(1);
+        return (majority - 1).max(1);
     }
-    servers / 2 + 1
+    majority
 }
 
 /// "If RPC request or response contains term T > currentTerm: set currentTerm = T, convert to follower"
@@ -41,11 +44,10 @@ pub fn must_adopt(current: Term, heard: Term) -> bool {
 /// grant vote" (Figure 2, RequestVote RPC). The voter has adopted the request's term already, if it was newer.
 pub fn may_grant_vote(me: &Voter, ask: &VoteRequest, planted: Planted) -> bool {
     let free_to_vote = me.voted_for.is_none_or(|voted| voted == ask.candidate);
-    let log_is_current = if planted.has(Mutant::LogCompareIndexFirst) {
-        (ask.last.index, ask.last.term) >= (me.last.index, me.last.term)
-    } else {
-        ask.last >= me.last
-    };
+    let mut log_is_current = (ask.last.term, ask.last.index) >= (me.last.term, me.last.index);
+    if planted.has(Mutant::LogCompareIndexFirst) {
+        log_is_current = (ask.last.index, ask.last.term) >= (me.last.index, me.last.term);
+    }
 
     ask.term == me.term
         && (free_to_vote || planted.has(Mutant::DoubleVote))
@@ -62,7 +64,7 @@ pub fn counts_as_vote(campaign: Term, reply: &VoteReply, planted: Planted) -> bo
 /// AppendEntries RPC, step 2).
 pub fn holds_previous(log: &Entries, prev: LastEntry, planted: Planted) -> bool {
     let term = log.term_at(prev.index);
-    term == Some(prev.term) || (term.is_some() && planted.has(Mutant::AppendNoPrevCheck))
+    term == Some(prev.term) || planted.has(Mutant::AppendNoPrevCheck) && term.is_some()
 }
 
 /// What becomes of a follower's log when a leader's entries arrive.
@@ -84,8 +86,7 @@ pub fn reconcile(
     planted: Planted,
 ) -> Reconciliation {
     if planted.has(Mutant::BlindTruncate) {
-        let cut_from = (log.last().index > prev).then_some(prev.next());
-        return Reconciliation { cut_from, known: 0 };
+        return cut_blindly(log, prev);
     }
     let mut index = prev;
     for (known, entry) in arriving.enumerate() {
@@ -99,9 +100,16 @@ pub fn reconcile(
     Reconciliation { cut_from: None, known: (index.0 - prev.0) as usize }
 }
 
+/// [`Mutant::BlindTruncate`]: everything after `prev` goes, conflicting or not.
+fn cut_blindly(log: &Entries, prev: Index) -> Reconciliation {
+    let cut_from = (log.last().index > prev).then_some(prev.next());
+    Reconciliation { cut_from, known: 0 }
+}
+
 /// "If leaderCommit > commitIndex, set commitIndex = min(leaderCommit, index of last new entry)" (Figure 2,
 /// AppendEntries RPC, step 5). `verified` is the last index at which this message showed the follower's log to
-/// equal the leader's: the last new entry, or the previous one of a heartbeat. What lies behind it may differ.
+/// equal the leader's: the last new entry, or the previous one of a heartbeat. What lies beyond it may differ.
+/// (The end of the log is no bound: it is here for a planted defect.)
 pub fn follower_commit(
     mine: Index,
     leaders: Index,
@@ -109,25 +117,35 @@ pub fn follower_commit(
     end_of_log: Index,
     planted: Planted,
 ) -> Index {
-    let reach = if planted.has(Mutant::HeartbeatCommitOverreach) { end_of_log } else { verified };
-    let safe = if planted.has(Mutant::CommitNoClamp) { leaders } else { leaders.min(reach) };
-    mine.max(safe)
+    let commit = mine.max(leaders.min(verified));
+    if planted.has(Mutant::HeartbeatCommitOverreach) {
+        return mine.max(leaders.min(end_of_log));
+    }
+    if planted.has(Mutant::CommitNoClamp) {
+        return mine.max(leaders);
+    }
+    commit
 }
 
-/// What a follower may vouch for: it "responds to RPCs" only after "updating on stable storage" (Figure 2,
+/// What a follower may vouch for: its state is "updated on stable storage before responding to RPCs" (Figure 2,
 /// persistent state), so the shorter of what was verified against the leader's log and what its disk holds.
-/// That goes for the reply to a heartbeat as well.
+/// The reply to a heartbeat is no exception. (Whether it is one is asked for a planted defect.)
 pub fn vouched(verified: Index, durable: Index, heartbeat: bool, planted: Planted) -> Index {
-    if planted.has(Mutant::AckBeforeFsync) || (heartbeat && planted.has(Mutant::EmptyAppendAcksUnsynced)) {
+    let vouched = verified.min(durable);
+    if planted.has(Mutant::AckBeforeFsync) || planted.has(Mutant::EmptyAppendAcksUnsynced) && heartbeat {
         return verified;
     }
-    verified.min(durable)
+    vouched
 }
 
 /// How far a leader's own log counts towards a majority: the disk write runs beside the replication, so only
 /// what is synced does (thesis, §10.2.1).
 pub fn leaders_own_match(end_of_log: Index, durable: Index, planted: Planted) -> Index {
-    if planted.has(Mutant::LeaderCountsUnsynced) { end_of_log } else { durable.min(end_of_log) }
+    let synced = durable.min(end_of_log);
+    if planted.has(Mutant::LeaderCountsUnsynced) {
+        return end_of_log;
+    }
+    synced
 }
 
 /// How far the log is on a majority of servers. `matched` has one element for each server, the leader among
@@ -139,7 +157,8 @@ pub fn replicated(matched: &mut [Index], planted: Planted) -> Index {
 
 /// "If there exists an N such that N > commitIndex, a majority of `matchIndex[i]` >= N, and `log[N]`.term ==
 /// currentTerm: set commitIndex = N" (Figure 2, Rules for Leaders). An entry of an older term may be on a
-/// majority and still be overwritten (Figure 8); it is committed with the first entry of this term behind it.
+/// majority and still be overwritten (Figure 8); it is committed with the first entry of this term after it. Terms
+/// never fall along a log, so no other N than the greatest on a majority has to be asked for.
 pub fn leader_commit(log: &Entries, replicated: Index, term: Term, commit: Index, planted: Planted) -> Index {
     let of_this_term = log.term_at(replicated) == Some(term);
     if replicated > commit && (of_this_term || planted.has(Mutant::Figure8)) { replicated } else { commit }
@@ -155,7 +174,7 @@ pub fn conflict_hint(log: &Entries, prev: Index) -> ConflictHint {
 }
 
 /// Where a leader looks next: "the leader can decrement nextIndex to bypass all of the conflicting entries in
-/// that term" (§5.3); where the leader has that term too, the logs can only part behind its last entry of it.
+/// that term" (§5.3); where the leader has that term too, the logs can only part after its last entry of it.
 /// Never forward of the refused position, never into what was acknowledged.
 pub fn next_after_conflict(log: &Entries, refused: Index, hint: ConflictHint, matched: Index) -> Index {
     let next = match log.last_of_term(hint.term) {
@@ -177,13 +196,14 @@ pub fn may_take_read_index(log: &Entries, commit: Index, term: Term, planted: Pl
 }
 
 /// The latest round that a majority has answered: `rounds` has one element for each server, the leader's own
-/// being its latest, and is reordered. A leader that a majority still follows "has not been deposed" (§8).
+/// being its latest, and is reordered. "A leader must check whether it has been deposed before processing a read-only
+/// request" (§8).
 pub fn confirmed_round(rounds: &mut [u64], planted: Planted) -> u64 {
     rounds.sort_unstable();
     rounds[rounds.len() - majority(rounds.len(), planted)]
 }
 
-/// Whether a leader has heard from a majority lately; "a leader steps down if an election timeout elapses
+/// Whether a leader has heard from a majority lately; "a leader in Raft steps down if an election timeout elapses
 /// without a successful round of heartbeats to a majority of its cluster" (thesis, §6.2). `silences` has one
 /// element for each server, the leader's own being zero, and is reordered.
 pub fn quorum_in_reach(silences: &mut [Duration], limit: Duration, planted: Planted) -> bool {
@@ -261,7 +281,7 @@ mod tests {
 
     /// "Reply false if log doesn't contain an entry at prevLogIndex whose term matches prevLogTerm".
     #[test]
-    fn entries_are_accepted_only_behind_an_equal_one() {
+    fn entries_are_accepted_only_after_an_equal_one() {
         let log = log(&[1, 1, 2]);
         assert!(holds_previous(&log, last(0, 0), SOUND));
         assert!(holds_previous(&log, last(2, 3), SOUND));

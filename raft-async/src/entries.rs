@@ -109,10 +109,9 @@ impl Entries {
         Index(before.partition_point(|entry| entry.term < term) as u64).next()
     }
 
-    /// The last position with an entry of `term`, if there is one.
-    pub(crate) fn last_of_term(&self, term: Term) -> Option<Index> {
-        let index = Index(self.entries.partition_point(|entry| entry.term <= term) as u64);
-        (index != Index::ZERO && self.term_at(index) == Some(term)).then_some(index)
+    /// The last position with an entry of `term` or an earlier one; 0 where all are later.
+    pub(crate) fn last_up_to_term(&self, term: Term) -> Index {
+        Index(self.entries.partition_point(|entry| entry.term <= term) as u64)
     }
 }
 
@@ -178,8 +177,9 @@ mod tests {
         let l = log(&[1, 1, 1, 4, 4, 5]);
         assert_eq!(l.first_of_term_at(Index(5)), Index(4));
         assert_eq!(l.first_of_term_at(Index(3)), Index(1));
-        assert_eq!(l.last_of_term(Term(4)), Some(Index(5)));
-        assert_eq!(l.last_of_term(Term(3)), None);
-        assert_eq!(l.last_of_term(Term(9)), None);
+        assert_eq!(l.last_up_to_term(Term(4)), Index(5));
+        assert_eq!(l.last_up_to_term(Term(3)), Index(3));
+        assert_eq!(l.last_up_to_term(Term(9)), l.last().index);
+        assert_eq!(l.last_up_to_term(Term(0)), Index::ZERO);
     }
 }

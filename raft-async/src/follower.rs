@@ -118,7 +118,7 @@ fn receive_append(node: &Node, append: AppendRequest<'_>) -> Heard {
     standing.round = standing.round.max(append.round);
 
     if !rules::holds_previous(&node.log.entries(), append.prev, node.planted()) {
-        let hint = rules::conflict_hint(&node.log.entries(), append.prev.index);
+        let hint = rules::conflict_hint(&node.log.entries(), append.prev);
         reply(node, &standing, AppendOutcome::Conflict { refused: append.prev.index, hint });
         node.standing.set(Some(standing));
         return Heard::Authority;

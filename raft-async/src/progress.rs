@@ -68,6 +68,12 @@ impl Progress {
         self.next <= last && self.in_flight.len() < window
     }
 
+    /// How many of at most `limit` entries a request may carry: a probe only asks where the logs agree, and it may have to
+    /// ask often. On a stream whatever a refused request carried would delay all that comes after it.
+    pub fn may_carry(&self, limit: usize) -> usize {
+        if self.probing { limit.min(1) } else { limit }
+    }
+
     /// `count` entries from [`Progress::next`] on were sent.
     pub fn sent(&mut self, count: usize) {
         let prev = self.next.prev();
@@ -151,6 +157,17 @@ mod tests {
         assert!(!follower.may_send(Index(9), 3));
         follower.acknowledged(Index(6), SOUND);
         assert!(follower.may_send(Index(9), 3));
+    }
+
+    #[test]
+    fn a_probe_carries_one_entry_and_so_does_the_first_request_after_silence() {
+        let mut follower = Progress::new(Index(4));
+        assert_eq!(follower.may_carry(64), 1);
+        follower.sent(1);
+        follower.acknowledged(Index(5), SOUND);
+        assert_eq!(follower.may_carry(64), 64);
+        follower.rewind();
+        assert_eq!(follower.may_carry(64), 1);
     }
 
     #[test]

@@ -153,8 +153,11 @@ impl Sender {
     }
 
     fn send_entries(&mut self, now: Instant) {
-        let next = self.follower().progress.borrow().next();
-        let limit = self.node.config.max_entries_per_append.min(MAX_ENTRIES_PER_FRAME);
+        let most = self.node.config.max_entries_per_append.min(MAX_ENTRIES_PER_FRAME);
+        let (next, limit) = {
+            let progress = self.follower().progress.borrow();
+            (progress.next(), progress.may_carry(most))
+        };
         if !self.is_waiting() {
             self.patience_from = now;
         }

@@ -1,41 +1,58 @@
-//! Output that survives a closed pipe: `campaign | head -1` ends cleanly, and with the true exit status.
+//! Output that survives a closed pipe: `campaign | head -1` ends cleanly, and with the true exit status. Any other
+//! failure to write is kept for the end: what was not written is not done.
 
 use std::fmt::Arguments;
-use std::io::{IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use sim_io::story::Style;
 
-/// Standard output, or nothing once nobody reads it.
+/// Standard output, or nothing once it cannot be written to.
 pub struct Out {
-    stdout: Option<std::io::Stdout>,
+    to: Option<Box<dyn Write>>,
+    is_terminal: bool,
+    failure: Option<io::Error>,
 }
 
 impl Default for Out {
     fn default() -> Self {
-        Self { stdout: Some(std::io::stdout()) }
+        let stdout = io::stdout();
+        Self { is_terminal: stdout.is_terminal(), to: Some(Box::new(stdout)), failure: None }
     }
 }
 
 impl Out {
     /// Nobody reads it.
     pub fn none() -> Self {
-        Self { stdout: None }
+        Self { to: None, is_terminal: false, failure: None }
+    }
+
+    /// Standard error: standard output is for data.
+    pub fn on_stderr() -> Self {
+        let stderr = io::stderr();
+        Self { is_terminal: stderr.is_terminal(), to: Some(Box::new(stderr)), failure: None }
     }
 
     /// How a story is drawn here: in colour on a terminal, unless `NO_COLOR` is set (<https://no-color.org>).
     pub fn style(&self) -> Style {
-        let is_terminal = self.stdout.as_ref().is_some_and(IsTerminal::is_terminal);
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Style { colour: is_terminal && wanted, ..Style::default() }
+        Style { colour: self.is_terminal && wanted, ..Style::default() }
     }
 
-    /// Writes a line. When the reader has gone away, this and all later lines are dropped.
+    /// Writes a line. When it cannot be written, this and all later lines are dropped.
     pub fn line(&mut self, text: Arguments<'_>) {
-        if let Some(stdout) = &mut self.stdout
-            && (writeln!(stdout, "{text}").is_err() || stdout.flush().is_err())
-        {
-            self.stdout = None;
+        let Some(to) = &mut self.to else { return };
+        if let Err(error) = writeln!(to, "{text}").and_then(|()| to.flush()) {
+            self.to = None;
+            self.failure = (error.kind() != ErrorKind::BrokenPipe).then_some(error);
         }
+    }
+
+    /// Whether all that was to be written was, as far as anybody wanted to read it.
+    ///
+    /// # Errors
+    /// The first failure to write, unless the reader had gone away.
+    pub fn finish(self) -> io::Result<()> {
+        self.failure.map_or(Ok(()), Err)
     }
 }
 

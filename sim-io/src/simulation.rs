@@ -13,6 +13,7 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,8 +40,16 @@ pub struct Simulation {
     name: &'static str,
     process: Program,
     workload: Program,
+    /// Where processes and workloads were given to it, for reports.
+    places: Places,
     judges: Vec<Judge>,
     config: SimulationConfig,
+}
+
+#[derive(Copy, Clone)]
+struct Places {
+    processes: &'static Location<'static>,
+    workloads: &'static Location<'static>,
 }
 
 /// What a [`Simulation`] is run with, as data.
@@ -61,6 +70,7 @@ pub struct SimulationConfig {
 
 impl Simulation {
     /// Without processes, workloads, invariants and faults, on the default network, for 6 s.
+    #[track_caller]
     pub fn new(name: &'static str) -> Self {
         let config = SimulationConfig {
             processes: 0,
@@ -70,7 +80,8 @@ impl Simulation {
             grace_ms: 60_000,
         };
         let nothing = || -> Program { Arc::new(|_| async {}.boxed_local()) };
-        Self { name, process: nothing(), workload: nothing(), judges: Vec::new(), config }
+        let places = Places { processes: Location::caller(), workloads: Location::caller() };
+        Self { name, process: nothing(), workload: nothing(), places, judges: Vec::new(), config }
     }
 
     /// Its name in reports.
@@ -80,6 +91,7 @@ impl Simulation {
 
     /// `how_many` processes under test. The factory is asked at every boot, with the node's id.
     #[must_use]
+    #[track_caller]
     pub fn processes<F>(
         mut self,
         how_many: u16,
@@ -89,12 +101,14 @@ impl Simulation {
         F: Future<Output: Outcome> + 'static,
     {
         self.config.processes = how_many;
+        self.places.processes = Location::caller();
         self.process = program("a process failed", factory);
         self
     }
 
     /// `how_many` workloads, which finish when their future does.
     #[must_use]
+    #[track_caller]
     pub fn workloads<F>(
         mut self,
         how_many: u16,
@@ -104,6 +118,7 @@ impl Simulation {
         F: Future<Output: Outcome> + 'static,
     {
         self.config.workloads = how_many;
+        self.places.workloads = Location::caller();
         self.workload = program("a workload failed", factory);
         self
     }
@@ -238,13 +253,13 @@ impl Simulation {
     fn add_nodes(&self, world: &Handle, config: &SimulationConfig) -> Rc<Working> {
         for id in 1..=config.processes {
             let process = self.process.clone();
-            world.add_node(&format!("process {id}"), move || process(NodeId(id)));
+            world.add_node_from(self.places.processes, &format!("process {id}"), move || process(NodeId(id)));
         }
         let working = Rc::new(Working { workloads: Cell::new(config.workloads), done: Notify::new() });
         for number in 1..=config.workloads {
             let (workload, working) = (self.workload.clone(), working.clone());
             let id = NodeId(config.processes + number);
-            world.add_node(&format!("workload {number}"), move || {
+            world.add_node_from(self.places.workloads, &format!("workload {number}"), move || {
                 let (main, working) = (workload(id), working.clone());
                 main.map(move |()| working.one_is_done())
             });

@@ -4,7 +4,7 @@
 //!                                                          └────► a list of what was used, where first, how often
 //!
 //! Third-party code does not ask `sim_runtime` for the time. With the cargo feature `guard`, and where
-//! [`sim_guard::STANDS`] holds, it gets the simulation's answers all the same while a task of a world is polled, booted
+//! [`Standing::stands`] holds, it gets the simulation's answers all the same while a task of a world is polled, booted
 //! or dropped. Threads, files, sockets and variables have no simulated answer here: they are only named.
 //!
 //! std keeps the keys of its hash maps per thread and nothing resets them, so runs that are to be alike begin on
@@ -21,8 +21,8 @@ use std::sync::Arc;
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
-pub use sim_guard::Door;
 use sim_guard::{Clock, Watcher};
+pub use sim_guard::{Door, Standing};
 
 use crate::executor::describe;
 use crate::node::{NodeId, Owner};

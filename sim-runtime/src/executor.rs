@@ -16,7 +16,7 @@
 
 use std::cell::Cell;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
@@ -84,8 +84,19 @@ enum Step {
 impl World {
     /// Runs `main` on the host until it finishes; `None` when the run had to end before.
     ///
-    /// Everything found, by invariants too, is in [`World::report`]. May be called again: the world goes on.
+    /// Everything found, by invariants too, is in [`World::report`]. May be called again: the world goes on. The
+    /// caller's line is shown as the place where `main` is spawned.
+    #[track_caller]
     pub fn run<F>(&mut self, main: F) -> Option<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        self.run_from(Location::caller(), main)
+    }
+
+    /// The same for a harness that was given `main` at another line than its own.
+    pub(crate) fn run_from<F>(&mut self, place: &'static Location<'static>, main: F) -> Option<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
@@ -99,7 +110,7 @@ impl World {
         let done = Rc::new(Cell::new(None));
         let main = {
             let done = done.clone();
-            handle.spawn_on(Owner::HOST, "main", 0, async move { done.set(Some(main.await)) })
+            handle.spawn_task(Owner::HOST, place, "main", 0, async move { done.set(Some(main.await)) })
         };
         let progress = campaign::progress();
         // Tasks, their drops and invariants catch their own panics; this one is for devices.

@@ -20,7 +20,7 @@ impl Handle {
     /// # Panics
     /// If it is up.
     pub fn boot(&self, id: NodeId) {
-        let (owner, boot) = {
+        let (owner, boot, place) = {
             let mut nodes = self.core.nodes.borrow_mut();
             let node = &mut nodes[id.index()];
             assert!(!node.up, "{id} is up already");
@@ -37,7 +37,8 @@ impl Handle {
             if let Some(tape) = &self.core.tape {
                 tape.name_stream(seed, format!("the program's on {id}, incarnation {}", node.incarnation));
             }
-            (owner, node.boot.clone().expect("every node but the host has a boot function"))
+            let boot = node.boot.clone().expect("every node but the host has a boot function");
+            (owner, boot, node.place)
         };
         self.emit_for(owner, NodeUp);
         for device in self.devices() {
@@ -50,7 +51,7 @@ impl Handle {
             main.await;
             handle.exit(owner);
         };
-        drop(self.acting_for(owner, || self.spawn_on(owner, "main", 0, main)));
+        drop(self.acting_for(owner, || self.spawn_task(owner, place, "main", 0, main)));
     }
 
     /// Boots a node again; the same as [`Handle::boot`], under the name of the fault.

@@ -11,6 +11,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::Location;
 use std::rc::Rc;
 use std::task::Waker;
 
@@ -71,6 +72,8 @@ pub(crate) struct Node {
     pub(crate) name: String,
     /// `None` on the host only.
     pub(crate) boot: Option<Boot>,
+    /// Where the program was given to the node: the place of its main task.
+    pub(crate) place: &'static Location<'static>,
     pub(crate) incarnation: u32,
     pub(crate) up: bool,
     pub(crate) paused: bool,
@@ -94,10 +97,16 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(name: String, boot: Option<Boot>, stream: Stream) -> Self {
+    pub(crate) fn new(
+        name: String,
+        boot: Option<Boot>,
+        place: &'static Location<'static>,
+        stream: Stream,
+    ) -> Self {
         Self {
             name,
             boot,
+            place,
             incarnation: 0,
             up: false,
             paused: false,

@@ -165,7 +165,7 @@ impl Builder {
         F::Output: 'static,
     {
         let handle = context::current();
-        handle.spawn_task(handle.owner(), self.name, self.key, future)
+        handle.spawn_task(handle.owner(), Location::caller(), self.name, self.key, future)
     }
 }
 
@@ -177,11 +177,18 @@ impl Handle {
         F: Future + 'static,
         F::Output: 'static,
     {
-        self.spawn_task(owner, name, key, future)
+        self.spawn_task(owner, Location::caller(), name, key, future)
     }
 
-    #[track_caller]
-    fn spawn_task<F>(&self, owner: Owner, name: &'static str, key: u64, future: F) -> JoinHandle<F::Output>
+    /// The same, as if `place` had done it.
+    pub(crate) fn spawn_task<F>(
+        &self,
+        owner: Owner,
+        place: &'static Location<'static>,
+        name: &'static str,
+        key: u64,
+        future: F,
+    ) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
@@ -189,7 +196,6 @@ impl Handle {
         if !self.is_live(owner) {
             return JoinHandle { task: None, id: 0, handle: self.clone() };
         }
-        let place = Location::caller();
         let name_hash = if name.is_empty() {
             mix(hash_name(place.file()), u64::from(place.line()) << 32 | u64::from(place.column()))
         } else {

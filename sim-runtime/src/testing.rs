@@ -8,6 +8,7 @@
 
 use std::fmt::Debug;
 use std::future::Future;
+use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -54,7 +55,11 @@ impl<E: Debug> Outcome for Result<(), E> {
 }
 
 /// A scenario that is one future on the host, in a world with the usual options.
-struct Main(Box<dyn Fn() -> LocalBoxFuture<'static, Option<String>> + Send + Sync>);
+struct Main {
+    make: Box<dyn Fn() -> LocalBoxFuture<'static, Option<String>> + Send + Sync>,
+    /// The line of the test, for reports.
+    place: &'static Location<'static>,
+}
 
 impl Scenario for Main {
     type Config = ();
@@ -66,7 +71,7 @@ impl Scenario for Main {
 
     fn run(&self, timeline: &Timeline<(), ()>, _watch: Watch) -> (RunReport, Vec<String>) {
         let mut world = World::new(timeline.seed, Options::default());
-        let returned = world.run((self.0)());
+        let returned = world.run_from(self.place, (self.make)());
         if let Some(Some(error)) = &returned {
             let evidence = format!("the test returned {error}");
             world.handle().fail(Category::Crash, "the test failed", "error returned", evidence);
@@ -80,11 +85,13 @@ impl Scenario for Main {
 ///
 /// # Panics
 /// If a seed fails.
+#[track_caller]
 pub fn run_main<F>(test: &Test, main: fn() -> F)
 where
     F: Future<Output: Outcome> + 'static,
 {
-    run(test, Main(Box::new(move || main().map(Outcome::error).boxed_local())));
+    let make = Box::new(move || main().map(Outcome::error).boxed_local());
+    run(test, Main { make, place: Location::caller() });
 }
 
 /// Runs a test that is a function which returns a scenario.

@@ -11,6 +11,7 @@ use std::any::TypeId;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -420,8 +421,22 @@ impl Handle {
     }
 
     /// Adds a node that is not booted yet; `boot` makes its main future at every boot, and when that future
-    /// returns the process has ended.
+    /// returns the process has ended. The caller's line is shown as the place where the main task is spawned.
+    #[track_caller]
     pub fn add_node<F>(&self, name: &str, boot: impl Fn() -> F + 'static) -> NodeId
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        self.add_node_from(Location::caller(), name, boot)
+    }
+
+    /// The same for a harness that was given the program at another line than its own.
+    pub fn add_node_from<F>(
+        &self,
+        place: &'static Location<'static>,
+        name: &str,
+        boot: impl Fn() -> F + 'static,
+    ) -> NodeId
     where
         F: Future<Output = ()> + 'static,
     {
@@ -429,7 +444,7 @@ impl Handle {
         let mut nodes = self.core.nodes.borrow_mut();
         let id = NodeId(u16::try_from(nodes.len()).expect("fewer than 65,536 nodes"));
         let stream = Stream::new(0, self.core.draws.clone());
-        nodes.push(Node::new(name.to_owned(), Some(boot), stream));
+        nodes.push(Node::new(name.to_owned(), Some(boot), place, stream));
         id
     }
 
@@ -467,7 +482,8 @@ impl World {
         }
         let ambient = Ambient::new(options.ambient, salts);
         let host = {
-            let mut host = Node::new("host".to_owned(), None, Stream::new(seed, draws.clone()));
+            let mut host =
+                Node::new("host".to_owned(), None, Location::caller(), Stream::new(seed, draws.clone()));
             (host.incarnation, host.up) = (1, true);
             host
         };

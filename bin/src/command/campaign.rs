@@ -29,7 +29,7 @@ use crate::{say, signals};
 /// When a file cannot be read or written, or the system refuses signal handlers.
 #[expect(clippy::disallowed_methods, reason = "seeds per second are about real time")]
 pub fn run(args: &CampaignArgs, out: &mut Out) -> Result<Status, Unusable> {
-    let file = create(args.json.as_deref())?;
+    let file = create(args.result.json.as_deref())?;
     let shard = args.shard.unwrap_or(Shard::WHOLE);
     let corpus = args.corpus.as_deref().map(|folder| Corpus::read(folder, shard)).transpose()?;
     let mut settings = Settings {
@@ -37,7 +37,7 @@ pub fn run(args: &CampaignArgs, out: &mut Out) -> Result<Status, Unusable> {
         distributions: vec![OPERATIONS_OK],
         ..Settings::default()
     };
-    if let Some(jobs) = args.jobs {
+    if let Some(jobs) = args.workers.jobs {
         settings.jobs = usize::from(jobs);
     }
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
@@ -85,7 +85,7 @@ fn shrink_failures(
     out: &mut Out,
 ) -> Result<(), Unusable> {
     let folder = args.corpus.clone().unwrap_or_else(|| PathBuf::from("shrunk"));
-    let settings = shrink::settings(args.jobs);
+    let settings = shrink::settings(args.workers.jobs);
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
     let mut kinds = BTreeSet::new();
     // A run that hangs would hang again, and take this process with it.

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use sim_runtime::ambient::Standing;
 use sim_runtime::determinism::{self, Checked, Divergence, Fresh, Settings, Side};
 use sim_runtime::scenario::Scenario;
 use sim_runtime::verdict::Failure;
@@ -17,7 +18,7 @@ use crate::{say, signals};
 /// # Errors
 /// When a file cannot be written, or the system refuses signal handlers.
 pub fn run(args: &CheckDeterminismArgs, out: &mut Out) -> Result<Status, Unusable> {
-    let file = create(args.json.as_deref())?;
+    let file = create(args.result.json.as_deref())?;
     // A process of its own is this command; what it is to run, it is told in another way.
     let fresh = Fresh::Command(["check-determinism", "--seeds", "1"].map(Into::into).to_vec());
     let settings = Settings { jobs: jobs(args), fresh, ..Settings::default() };
@@ -28,7 +29,7 @@ pub fn run(args: &CheckDeterminismArgs, out: &mut Out) -> Result<Status, Unusabl
 }
 
 fn jobs(args: &CheckDeterminismArgs) -> usize {
-    match args.jobs {
+    match args.workers.jobs {
         Some(jobs) => usize::from(jobs),
         None => std::thread::available_parallelism().map_or(1, usize::from),
     }
@@ -103,6 +104,7 @@ fn to_json(args: &CheckDeterminismArgs, checked: &Checked, wall_ms: u64) -> Valu
         "wall_ms": wall_ms,
         "verdict": checked.category().name(),
         "perturbations": names,
+        "guard": Standing::here().caveat().unwrap_or("tested on this platform"),
         "skipped": skipped,
         "divergences": checked.divergences.iter().map(divergence).collect::<Vec<_>>(),
     })

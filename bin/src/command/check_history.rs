@@ -4,7 +4,6 @@
 //! files is the exit status: a violation (1), else undecided (3), else 0.
 //! Not here: formats and models (crate `linearizability`), the picture (`linearizability::html`).
 
-use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
@@ -15,7 +14,7 @@ use linearizability::read::{FailedCas, File, Format, Malformed, Model, Reading, 
 use linearizability::{History, Options, Outcome, Spec, Verdict, check_keys};
 use serde_json::{Value, json};
 
-use crate::cli::{CheckHistoryArgs, Initial, Status, Unusable, create, write_json};
+use crate::cli::{CheckHistoryArgs, Initial, Status, Unusable, create, write_json, write_text};
 use crate::out::Out;
 use crate::say;
 
@@ -37,7 +36,7 @@ const CONDITIONS: usize = 5;
 /// When a file cannot be read, is malformed, or a result cannot be written.
 #[expect(clippy::disallowed_methods, reason = "histories are real files")]
 pub fn run(args: &CheckHistoryArgs, out: &mut Out) -> Result<Status, Unusable> {
-    let output = create(args.json.as_deref())?;
+    let output = create(args.result.json.as_deref())?;
     let page = create(args.html.as_deref())?;
     let mut files = Vec::new();
     for path in &args.files {
@@ -75,6 +74,9 @@ pub fn run(args: &CheckHistoryArgs, out: &mut Out) -> Result<Status, Unusable> {
             judged.operations,
             if keys == 1 { "key" } else { "keys" }
         );
+        if judged.operations == 0 {
+            say!(out, "  it has 0 operations: any history without one is linearizable");
+        }
         if is_assumed {
             say!(out, "  if 0 was there at first; --initial says what was");
         }
@@ -106,9 +108,8 @@ pub fn run(args: &CheckHistoryArgs, out: &mut Out) -> Result<Status, Unusable> {
             shown = Some((path, file, judged));
         }
     }
-    if let (Some((page_path, mut page)), Some((path, file, judged))) = (page, shown) {
-        let text = picture(path, file, &judged.keys);
-        page.write_all(text.as_bytes()).map_err(|error| Unusable::Write(page_path, error))?;
+    if let (Some(_), Some((path, file, judged))) = (&page, shown) {
+        write_text(page, &picture(path, file, &judged.keys))?;
     }
     write_json(output, &json!({ "files": results }))?;
     Ok(status)

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::audit::contradiction;
 use super::outcome::{Outcome, Shard};
 use crate::cli::{MergeArgs, Status, Unusable, create, write_json};
 use crate::out::Out;
@@ -10,7 +11,7 @@ use crate::say;
 /// Merges the files.
 ///
 /// # Errors
-/// When a file cannot be read or is not such an outcome, when the parts do not belong together, when one is missing
+/// When a file cannot be read or is not such an outcome, when its numbers contradict each other, when the parts do not belong together, when one is missing
 /// or there twice.
 pub fn run(args: &MergeArgs, out: &mut Out) -> Result<Status, Unusable> {
     let mut parts = Vec::new();
@@ -30,7 +31,11 @@ pub fn run(args: &MergeArgs, out: &mut Out) -> Result<Status, Unusable> {
 
 fn read(file: &Path) -> Result<Outcome, Unusable> {
     let text = std::fs::read_to_string(file).map_err(|error| Unusable::Read(file.to_owned(), error))?;
-    serde_json::from_str(&text).map_err(|error| Unusable::Outcome(file.to_owned(), error))
+    let outcome = serde_json::from_str(&text).map_err(|error| Unusable::Outcome(file.to_owned(), error))?;
+    match contradiction(&outcome) {
+        Some(why) => Err(Unusable::Parts(file.to_owned(), why)),
+        None => Ok(outcome),
+    }
 }
 
 /// The parts in order; each is of one whole, and none is missing.

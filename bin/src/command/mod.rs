@@ -1,5 +1,6 @@
 //! What the command line can do.
 
+mod audit;
 pub mod campaign;
 pub mod check_determinism;
 pub mod check_history;

@@ -5,7 +5,9 @@
 //! | a failure | the same (fingerprint) | none, or a note that behaviour or draws differ | 1 |
 //! | a failure | another | that it is another | 1 |
 //! | a failure | none | that it no longer occurs, and where the first difference is | 3 |
-//! | no failure, or nothing | any | none, or a note | that of the run |
+//! | no failure | of that verdict | none, or a note | that of the run |
+//! | no failure | of another | that it is not as the file says | that of the run |
+//! | nothing | any | none | that of the run |
 
 use sim_runtime::verdict::{Failure, RunReport};
 
@@ -28,7 +30,16 @@ impl Recall {
         let was = format!("{}: {}", expected.verdict, expected.property);
         match first {
             _ if !expected.verdict.is_failure() => {
-                Self { lines: notes(saved, expected, report), status: None }
+                let mut lines = notes(saved, expected, report);
+                let is = report.findings.category();
+                if is != expected.verdict {
+                    let property = first.map(|now| format!(": {}", now.property)).unwrap_or_default();
+                    lines.insert(
+                        0,
+                        format!("not as the file says ({}), but {is}{property}", expected.verdict),
+                    );
+                }
+                Self { lines, status: None }
             }
             Some(now) if now.fingerprint() == expected.fingerprint => {
                 Self { lines: notes(saved, expected, report), status: Some(Status::Failed) }

@@ -19,7 +19,7 @@ use crate::say;
 /// # Errors
 /// When a file cannot be read or written, or flags contradict a file.
 pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Status, Unusable> {
-    let file = create(args.json.as_deref())?;
+    let file = create(args.result.json.as_deref())?;
     let scenario = args.shape.scenario();
     let saved = timeline_of(&args.what, &args.shape)?;
     let timeline = saved.timeline();

@@ -24,12 +24,12 @@ use sim_io::nemesis::Plan;
 /// When the timeline passes, or a file cannot be read or written.
 #[expect(clippy::disallowed_methods, reason = "how long it took is real time")]
 pub fn run(args: &ShrinkArgs, out: &mut Out) -> Result<Status, Unusable> {
-    let json_file = create(args.json.as_deref())?;
+    let json_file = create(args.result.json.as_deref())?;
     let scenario = args.shape.scenario();
     let start = timeline_of(&args.what, &args.shape)?.timeline();
     let seed = start.seed;
     let file = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("shrunk-{seed}.json")));
-    let settings = settings(args.jobs);
+    let settings = settings(args.workers.jobs);
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
     let began = Instant::now();
     let before = size(&start);

@@ -35,17 +35,17 @@ pub fn run(args: &ShrinkReportArgs, out: &mut Out) -> Result<Status, Unusable> {
     if !cfg!(feature = "mutants") {
         return Err(Unusable::NoMutants);
     }
-    let file = create(args.json.as_deref())?;
+    let file = create(args.result.json.as_deref())?;
     if let Some(folder) = &args.out {
         std::fs::create_dir_all(folder).map_err(|error| Unusable::Write(folder.clone(), error))?;
     }
-    let settings = settings(args.jobs);
+    let settings = settings(args.workers.jobs);
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
     let mut rows = Vec::new();
-    for mutant in args.mutants() {
-        let raft = Raft { planted: Planted::one(mutant), ..Raft::of(args.profile) };
+    for mutant in args.hunted.mutants() {
+        let raft = Raft { planted: Planted::one(mutant), ..Raft::of(args.kind.profile) };
         let mut small = Vec::new();
-        for seed in failing_seeds(&raft, args.seeds, args.budget, &settings) {
+        for seed in failing_seeds(&raft, args.seeds, args.hunted.budget, &settings) {
             let Some(one) = shrink_one(&raft, seed, &settings, args.out.as_deref(), mutant)? else { break };
             complain(&format!("{mutant}, seed {seed}: {one:?}"));
             small.push(one);
@@ -60,8 +60,8 @@ pub fn run(args: &ShrinkReportArgs, out: &mut Out) -> Result<Status, Unusable> {
         file,
         &json!({ "seeds": args.seeds, "defects": rows.iter().map(Row::to_json).collect::<Vec<_>>() }),
     )?;
-    let is_whole =
-        rows.len() == args.mutants().len() && rows.iter().all(|row| row.small.len() as u64 == args.seeds);
+    let is_whole = rows.len() == args.hunted.mutants().len()
+        && rows.iter().all(|row| row.small.len() as u64 == args.seeds);
     let all_alike = rows.iter().all(|row| row.small.iter().all(|one| one.fails_alike));
     Ok(if is_whole && all_alike { Status::Clean } else { Status::NotAPass })
 }
@@ -184,7 +184,7 @@ fn report(args: &ShrinkReportArgs, rows: &[Row], jobs: u16, out: &mut Out) {
     say!(
         out,
         "{} profile: the first {} failing seeds of each defect, shrunk on {jobs} threads; median (90th percentile)",
-        args.profile,
+        args.kind.profile,
         args.seeds
     );
     say!(out, "operations: what clients began, final reads included; overrides: those that do not calm");

@@ -48,12 +48,12 @@ pub fn run(args: &StabilityArgs, out: &mut Out) -> Result<Status, Unusable> {
     if !cfg!(feature = "mutants") {
         return Err(Unusable::NoMutants);
     }
-    let file = create(args.json.as_deref())?;
-    let settings = settings(args.jobs);
+    let file = create(args.result.json.as_deref())?;
+    let settings = settings(args.workers.jobs);
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
     let mut results = Vec::new();
     for (name, chance) in KINDS {
-        for mutant in args.mutants() {
+        for mutant in args.hunted.mutants() {
             let raft = Raft { planted: Planted::one(mutant), chance, ..Raft::default() };
             let folder = args.from.as_deref().filter(|_| chance == Chance::Fields);
             let pinned = pinned(&raft, mutant, args, folder, &settings)?;
@@ -80,7 +80,7 @@ fn pinned(
     folder: Option<&Path>,
     settings: &Settings,
 ) -> Result<Vec<(u64, RaftTimeline)>, Unusable> {
-    let seeds = failing_seeds(raft, args.files, args.budget, settings);
+    let seeds = failing_seeds(raft, args.files, args.hunted.budget, settings);
     let mut pinned = Vec::new();
     for seed in seeds {
         let known =
@@ -186,7 +186,7 @@ fn report(args: &StabilityArgs, results: &[(&str, Mutant, Survivors)], out: &mut
         KINDS.iter().flat_map(|(name, _)| EDITS.map(|edit| format!("{name}: {edit}"))).collect();
     let titles: Vec<&str> = ["defect"].into_iter().chain(titles.iter().map(String::as_str)).collect();
     let mut by_defect = table(&titles);
-    for mutant in args.mutants() {
+    for mutant in args.hunted.mutants() {
         let cell = |name: &str, edit: &str| {
             let found = results.iter().find(|(kind, of, _)| *kind == name && *of == mutant);
             let (made, survived) = found.map(|(.., found)| found.of(edit)).unwrap_or_default();

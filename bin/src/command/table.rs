@@ -65,7 +65,7 @@ pub(super) fn print(args: &CampaignArgs, outcome: &Outcome, elapsed: Duration, j
         out,
         "{} runs of {} ({} each) in {seconds:.1} s on {jobs} threads: {} seeds a second; {virtual_s} s of virtual time",
         outcome.runs,
-        args.shape.profile,
+        args.shape.kind.profile,
         messages(outcome),
         per_second(outcome.runs, elapsed)
     );
@@ -105,6 +105,9 @@ fn print_unreached(outcome: &Outcome, out: &mut Out) {
     }
     for name in unreached {
         say!(out, "NOT REACHED: {name}: it is on, and it never happened in these runs");
+    }
+    for name in coverage::void(&outcome.coverage) {
+        say!(out, "does not apply: {name}: with this transport no datagrams are sent");
     }
 }
 

@@ -160,6 +160,55 @@ fn a_malformed_line_is_named_with_what_was_expected() {
     }
 }
 
+/// In Jepsen the order of the file counts, and old versions note a time down before the event has its place.
+#[test]
+fn a_time_that_contradicts_the_order_of_lines_is_refused_in_json_and_not_looked_at_in_edn() {
+    let json = |second_ns: u64| {
+        format!(
+            "{{\"process\": 1, \"type\": \"invoke\", \"f\": \"get\", \"time\": 9}}\n\
+             {{\"process\": \"nemesis\", \"type\": \"info\", \"f\": \"start\", \"time\": 1}}\n\
+             {{\"process\": 1, \"type\": \"ok\", \"f\": \"get\", \"value\": null, \"time\": {second_ns}}}"
+        )
+    };
+    assert_eq!(is_linearizable(&json(9), &JSON), Some(true));
+    let error = read(&json(8), &JSON).expect_err("time goes back");
+    assert_eq!(
+        (error.line, error.what.as_str()),
+        (3, "lines in the order of their time expected: 8 is before 9 of line 1")
+    );
+    let edn = "{:process 0 :type :invoke :f :read :time 9} {:process 0 :type :ok :f :read :value 0 :time 8}";
+    assert_eq!(is_linearizable(edn, &EDN), Some(true));
+}
+
+#[test]
+fn an_answer_that_another_value_was_written_is_refused_and_an_echo_or_a_reason_is_none() {
+    let edn = |f: &str, called: &str, answer: &str| {
+        let of = |kind: &str, value: &str| format!("{{:process 0 :type :{kind} :f :{f} :value {value}}}\n");
+        of("invoke", called) + &of("ok", answer)
+    };
+    for (f, called, answer) in
+        [("write", "3", "4"), ("write", "\"a\"", "\"b\""), ("write", "1.5", "2.5"), ("cas", "[0 1]", "[0 2]")]
+    {
+        let error = read(&edn(f, called, answer), &EDN).expect_err("the two contradict");
+        assert!(error.line == 2 && error.what.contains("as in line 1"), "{error}");
+    }
+    for (called, answer) in [
+        ("3", "3"),
+        ("3", "nil"),
+        ("3", ":done"),
+        ("3", "true"),
+        ("3", "\"OK\""),
+        ("\"a\"", "\"ok\""),
+        ("3", "[3 9]"),
+    ] {
+        assert_eq!(is_linearizable(&edn("write", called, answer), &EDN), Some(true), "{called} {answer}");
+    }
+    assert_eq!(is_linearizable(&edn("cas", "[0 1]", "1"), &EDN), Some(true));
+    assert_eq!(is_linearizable(&edn("read", "7", "0"), &EDN), Some(true), "what a read finds is its answer");
+    let failed = edn("write", "3", "4").replace(":ok", ":fail");
+    assert_eq!(is_linearizable(&failed, &EDN), Some(true), "what failed may say anything");
+}
+
 #[test]
 fn marks_line_ends_and_what_is_no_utf_8() {
     let text = |bytes: &[u8]| linearizability::read::text(bytes.to_vec());

@@ -10,34 +10,38 @@
 //! |---|---|
 //! | [`door`] | which doors there are |
 //! | [`watch`] | who watches, on which thread, for how long |
-//! | `linux` | the functions that stand in for libc's |
+//! | [`standing`] | on which platforms, and what is known of it there |
+//! | `stand` | the functions that stand in for libc's |
 //!
 //! Invariants: without a watcher on the calling thread the real function answers, with its own result and `errno`;
 //! while a watcher is asked, it is not watched itself; nothing is allocated here.
 //!
 //! What passes by: raw system calls (rustix, getrandom 0.2 and earlier where they make them), whoever reads the vDSO
-//! without libc, calls from within shared libraries that bind to libc first, processor instructions (`rdtsc`,
-//! `rdrand`), and what the process knows already (thread ids, addresses).
+//! without libc, calls from within shared libraries that bind to libc first (on macOS all of them do), processor
+//! instructions (`rdtsc`, `rdrand`), and what the process knows already (thread ids, addresses).
 //!
-//! It stands with the feature `stand`, on Linux with glibc, in executables. Otherwise it compiles, [`STANDS`] is false
-//! and nothing is watched: calls of [`watched()`] are calls of what they are given.
+//! It stands with the feature `stand`, in executables, on Linux with glibc and on macOS. On macOS it is compiled only:
+//! nobody has run it there ([`Standing`]). Elsewhere it compiles, [`STANDS`] is false and nothing is watched: calls of
+//! [`watched()`] are calls of what they are given.
 //!
-//! `unsafe` is in `watch` (a borrow kept in a thread-local slot for the length of a call) and in `linux` (the C calling
+//! `unsafe` is in `watch` (a borrow kept in a thread-local slot for the length of a call) and in `stand` (the C calling
 //! convention); each use says why it holds.
 
 pub mod door;
 pub mod watch;
-#[cfg(all(feature = "stand", target_os = "linux", target_env = "gnu"))]
-mod linux;
+pub mod standing;
+#[cfg(stands)]
+mod stand;
 
 pub use door::{Clock, Door};
+pub use standing::Standing;
 pub use watch::{Watcher, entropy_touched, watched};
 
-/// Whether the doors are watched: with the feature `stand`, on a platform where that works.
-pub const STANDS: bool = cfg!(all(feature = "stand", target_os = "linux", target_env = "gnu"));
+/// Whether the doors are watched: with the feature `stand`, on a platform that has the functions.
+pub const STANDS: bool = cfg!(stands);
 
-/// Has the functions linked in. Without a caller the linker would leave them out with the file that they are in.
+/// Has the functions linked in. Without a caller the linker would leave them out with the files that they are in.
 pub fn link() {
-    #[cfg(all(feature = "stand", target_os = "linux", target_env = "gnu"))]
-    linux::link();
+    #[cfg(stands)]
+    stand::link();
 }

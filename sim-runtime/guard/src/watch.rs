@@ -54,10 +54,7 @@ pub fn watched<R>(watcher: &(dyn Watcher + '_), f: impl FnOnce() -> R) -> R {
 
 /// Has the watcher of this thread, if any, answer. It is not watched meanwhile.
 #[inline]
-#[cfg_attr(
-    not(all(feature = "stand", target_os = "linux", target_env = "gnu")),
-    expect(dead_code, reason = "nobody asks")
-)]
+#[cfg_attr(not(stands), expect(dead_code, reason = "nobody asks"))]
 pub(crate) fn ask<R>(f: impl FnOnce(&dyn Watcher) -> R) -> Option<R> {
     let pointer = WATCHER.get()?;
     let _restore = Restore(WATCHER.replace(None));
@@ -67,10 +64,7 @@ pub(crate) fn ask<R>(f: impl FnOnce(&dyn Watcher) -> R) -> Option<R> {
 }
 
 /// Notes that this thread has asked for random bytes, watched or not.
-#[cfg_attr(
-    not(all(feature = "stand", target_os = "linux", target_env = "gnu")),
-    expect(dead_code, reason = "nobody touches it")
-)]
+#[cfg_attr(not(stands), expect(dead_code, reason = "nobody touches it"))]
 pub(crate) fn touch_entropy() {
     ENTROPY_TOUCHED.set(true);
 }

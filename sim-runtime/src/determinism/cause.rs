@@ -157,8 +157,8 @@ pub(super) fn explain(evidence: &Evidence<'_>) -> Cause {
         Some(note) => (note.what.clone(), without_own_head(&note.backtrace)),
         None => (String::new(), without_own_head(evidence.origin)),
     };
-    let line = evidence.first.differing().or(evidence.second.differing());
-    let spawned = || line.filter(|line| !line.spawned_at.is_empty());
+    let lines = [evidence.first, evidence.second].into_iter().filter_map(Side::differing);
+    let spawned = || lines.into_iter().find(|line| !line.spawned_at.is_empty());
     let place = place_in(&backtrace)
         .or_else(|| spawned().map(|line| format!("the task spawned at {}", line.spawned_at)))
         .unwrap_or_default();

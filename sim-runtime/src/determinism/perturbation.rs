@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sim_guard::Standing;
 
 use crate::ambient::Salts;
 use crate::rng::mix;
@@ -82,7 +83,8 @@ impl Perturbation {
         let by_guard =
             matches!(self, Self::HashKeys | Self::Entropy | Self::MonotonicClock | Self::WallClock);
         if by_guard && !sim_guard::STANDS {
-            Some("the feature `guard` is off or does not work here, so these differ in every run")
+            // What the guard would hold still differs in every run by itself.
+            Standing::here().caveat()
         } else if !in_process && !has_processes {
             Some("nothing says how to start this test or command in a process of its own")
         } else {

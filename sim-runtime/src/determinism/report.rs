@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use sim_guard::Standing;
+
 use super::Checked;
 use super::divergence::{Divergence, Side};
 use super::tape::Line;
@@ -29,8 +31,9 @@ impl fmt::Display for Divergence {
                 None => writeln!(f, "  {name}: has ended, after {} entries", side.entries)?,
             }
         }
-        if let Some(line) = first.differing().or(second.differing())
-            && !line.task.is_empty()
+        // Where the one run is in a task, the other may be at a timer already.
+        if let Some(line) =
+            [first, second].iter().filter_map(|side| side.differing()).find(|l| !l.task.is_empty())
         {
             writeln!(f, "  there {} was running, spawned at {}", line.task, line.spawned_at)?;
         }
@@ -69,6 +72,9 @@ impl fmt::Display for Checked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.perturbations.iter().map(|perturbation| perturbation.name()).collect();
         writeln!(f, "{} seeds, {} runs: {}", self.seeds, self.runs, names.join(", "))?;
+        if let Some(caveat) = Standing::here().caveat() {
+            writeln!(f, "  {caveat}")?;
+        }
         for (perturbation, why) in &self.skipped {
             writeln!(f, "  skipped: {perturbation}: {why}")?;
         }

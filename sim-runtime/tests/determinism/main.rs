@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use rand_core::Rng;
-use sim_runtime::determinism::{CauseKind, Checked, Divergence, Perturbation};
+use sim_runtime::determinism::{CauseKind, Checked, Divergence, Fresh, Perturbation, Settings, check};
 use sim_runtime::scenario::{Scenario, Timeline, Watch};
 use sim_runtime::sync::Notify;
 use sim_runtime::time::sleep;
@@ -126,12 +126,22 @@ fn os_thread() {
 }
 
 /// What the heap gives to the second run is its own business: the order may differ by itself too.
-#[test]
-fn pointer_order() {
-    let (divergence, checked) = caught(Program::of(programs::pointer_order));
+#[track_caller]
+fn assert_order_of_addresses(program: Program, name: &str) {
+    let (divergence, checked) = caught(program);
     assert_eq!(divergence.cause.kind, CauseKind::AddressOrder, "{checked}");
     assert!(checked.divergences.iter().any(|d| d.perturbation == Perturbation::HeapOrder), "{checked}");
-    page::assert_tells("pointer_order", CauseKind::AddressOrder, Perturbation::HeapOrder);
+    page::assert_tells(name, CauseKind::AddressOrder, Perturbation::HeapOrder);
+}
+
+#[test]
+fn pointer_order() {
+    assert_order_of_addresses(Program::of(programs::pointer_order), "pointer_order");
+}
+
+#[test]
+fn pointer_map() {
+    assert_order_of_addresses(Program::of(programs::pointer_map), "pointer_map");
 }
 
 #[test]
@@ -188,6 +198,46 @@ fn a_deterministic_program_raises_no_alarm() {
 fn the_divergence_is_shown_on_the_smallest_timeline() {
     let (divergence, _) = caught(Program::of(programs::hash_map));
     assert_eq!((&divergence.timeline["plan"], divergence.shrink_steps), (&serde_json::json!([]), 3));
+}
+
+/// A line of this file, and not of the simulator, is the place of the main task.
+#[test]
+fn a_main_task_is_spawned_where_its_program_was_added() {
+    let (divergence, checked) = caught(Program::of(programs::static_counter));
+    let place = &divergence.first.differing().expect("both runs count").spawned_at;
+    assert!(place.starts_with("sim-runtime/tests/determinism/main.rs:"), "{place}");
+    assert!(checked.to_string().contains(&format!("spawned at {place}")), "{checked}");
+}
+
+/// The second run draws once more: the report says from which stream, as which draw, after what.
+#[test]
+fn the_report_shows_ten_entries_before_and_names_the_draw() {
+    async fn draws_more_by_the_time() {
+        static RUNS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+        let runs = RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        for _ in 0..20 + u64::from(runs > 0) {
+            sim_runtime::rng().next_u64();
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+    let (divergence, checked) = caught(Program::of(draws_more_by_the_time));
+    let line = divergence.second.differing().expect("it goes on");
+    assert!(line.what.ends_with(", number 20 of stream the program's on n1, incarnation 1"), "{line:?}");
+    assert_eq!((line.task.as_str(), divergence.second.lines.len()), ("main of n1 (incarnation 1)", 11));
+    assert!(line.time_ns < 1_000_000, "the task is woken some microseconds after its boot: {line:?}");
+    for part in ["first :", "second:", "number 19 of stream", "number 20 of stream", "there main of n1"] {
+        assert!(checked.to_string().contains(part), "{part}: {checked}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_reported_as_skipped() {
+    let settings = Settings { fresh: Fresh::Never, ..Settings::default() };
+    let checked = check(&Program::of(sound), [1], &settings, |_| {});
+    let skipped: Vec<_> = checked.skipped.iter().map(|(perturbation, _)| *perturbation).collect();
+    use Perturbation::{Environment, Folder, FreshProcess, WallClock};
+    assert_eq!(skipped, [FreshProcess, WallClock, Environment, Folder]);
+    assert!(checked.to_string().contains("skipped: fresh process: nothing says how to start"), "{checked}");
 }
 
 #[test]

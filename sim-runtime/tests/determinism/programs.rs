@@ -7,7 +7,7 @@
     reason = "they are wrong"
 )]
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -85,6 +85,15 @@ pub async fn lazy_static() {
     static TABLES: Once = Once::new();
     TABLES.call_once(|| tracing::info!("tables are built"));
     tracing::info!("ready");
+}
+
+pub async fn pointer_map() {
+    let sessions: Vec<Box<u64>> = (0..20).map(Box::new).collect();
+    let by_address: BTreeMap<*const u64, &u64> =
+        sessions.iter().map(|session| (std::ptr::from_ref::<u64>(session), &**session)).collect();
+    for session in by_address.values() {
+        tracing::info!(session, "is served");
+    }
 }
 
 pub async fn pointer_order() {

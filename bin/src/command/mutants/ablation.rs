@@ -47,7 +47,7 @@ impl Fare {
 /// When the file cannot be written.
 #[expect(clippy::disallowed_methods, reason = "how long it took is about real time")]
 pub(super) fn run(args: &MutantsArgs, settings: &Settings, out: &mut Out) -> Result<bool, Unusable> {
-    let file = create(args.json.as_deref())?;
+    let file = create(args.result.json.as_deref())?;
     let started = Instant::now();
     let of = |searched: &Searched| searched.quarries.iter().map(Fare::of).collect::<Vec<_>>();
     let whole = search(args, &[], settings);
@@ -55,7 +55,7 @@ pub(super) fn run(args: &MutantsArgs, settings: &Settings, out: &mut Out) -> Res
     say!(
         out,
         "{} profile: seeds for a catch, over {} ranges of at most {} seeds",
-        args.profile,
+        args.kind.profile,
         args.repeat,
         args.budget
     );

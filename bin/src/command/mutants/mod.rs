@@ -32,7 +32,7 @@ pub fn run(args: &MutantsArgs, out: &mut Out) -> Result<Status, Unusable> {
         return Err(Unusable::NoMutants);
     }
     let mut settings = Settings::default();
-    if let Some(jobs) = args.jobs {
+    if let Some(jobs) = args.workers.jobs {
         settings.jobs = usize::from(jobs);
     }
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
@@ -41,9 +41,9 @@ pub fn run(args: &MutantsArgs, out: &mut Out) -> Result<Status, Unusable> {
         return Ok(if interrupted { Status::NotAPass } else { Status::Clean });
     }
 
-    let file = create(args.json.as_deref())?;
+    let file = create(args.result.json.as_deref())?;
     let started = Instant::now();
-    let Searched { quarries, interrupted } = search(args, &args.without, &settings);
+    let Searched { quarries, interrupted } = search(args, &args.features.without, &settings);
     let report = Report::of(args, &quarries);
     report.print(out);
     let runs: u64 = quarries.iter().flat_map(|quarry| &quarry.ranges).map(|range| range.runs).sum();
@@ -71,7 +71,7 @@ struct Searched {
 /// Looks for all that `args` ask for, in a swarm without these features.
 #[expect(clippy::disallowed_methods, reason = "progress is told in real time")]
 fn search(args: &MutantsArgs, without: &[Feature], settings: &Settings) -> Searched {
-    let raft = Raft { without: without.iter().collect(), ..Raft::of(args.profile) };
+    let raft = Raft { without: without.iter().collect(), ..Raft::of(args.kind.profile) };
     let hunt = Hunt::new(raft, &args.mutants(), args.budget, args.repeat);
     let hunt = Arc::new(hunt.until_expected(args.expected));
     let started = Instant::now();

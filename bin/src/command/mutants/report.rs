@@ -9,7 +9,7 @@ use raft_async::mutant::{Mutant, Part};
 use sim_runtime::verdict::Category;
 
 use super::hunt::{Quarry, Range};
-use crate::cli::MutantsArgs;
+use crate::cli::{Kind, MutantsArgs};
 use crate::command::statistics::{Rate, Spread, wilson};
 use crate::command::tabular::{left, print, right, table};
 use crate::out::Out;
@@ -134,11 +134,11 @@ impl<'a> Report<'a> {
     pub(super) fn to_json(&self) -> Value {
         let control = |(name, range): &(&str, &Range)| json!({ "name": name, "seeds": range.runs, "alarms": range.failed, "premise": range.premise });
         json!({
-            "profile": self.args.profile.to_string(),
+            "profile": self.args.kind.profile.to_string(),
             "budget": self.args.budget,
             "ranges": self.args.repeat,
             "until_expected": self.args.expected,
-            "without": self.args.without.iter().map(|feature| feature.name()).collect::<Vec<_>>(),
+            "without": self.args.features.without.iter().map(|feature| feature.name()).collect::<Vec<_>>(),
             "mutants": self.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
             "matrix": self.matrix_json(),
             "controls": self.controls.iter().map(control).collect::<Vec<_>>(),
@@ -154,14 +154,14 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn print(&self, out: &mut Out) {
-        let MutantsArgs { budget, repeat, profile, .. } = self.args;
+        let MutantsArgs { budget, repeat, kind: Kind { profile }, .. } = self.args;
         say!(
             out,
             "{profile} profile: {repeat} ranges of {budget} seeds each; a range ends with its first catch{}",
             if self.args.expected { " by an oracle that is expected to object" } else { "" }
         );
-        if !self.args.without.is_empty() {
-            let names: Vec<_> = self.args.without.iter().map(|feature| feature.name()).collect();
+        if !self.args.features.without.is_empty() {
+            let names: Vec<_> = self.args.features.without.iter().map(|feature| feature.name()).collect();
             say!(out, "without: {}", names.join(", "));
         }
         say!(out);
@@ -213,10 +213,10 @@ impl<'a> Report<'a> {
             ]);
         }
         print(&table, out);
-        let flags = if self.args.profile == crate::raft::Profile::default() {
+        let flags = if self.args.kind.profile == crate::raft::Profile::default() {
             String::new()
         } else {
-            format!(" --profile {}", self.args.profile)
+            format!(" --profile {}", self.args.kind.profile)
         };
         say!(out, "replay a catch: cargo run --release -p bin -- replay FIRST --mutant DEFECT{flags}");
     }

@@ -1,6 +1,6 @@
 //! JSON lines.
 //!
-//! Invariants: one object a line; empty lines are skipped.
+//! Invariants: one object a line; empty lines are skipped; time does not go back from line to line.
 //! Not here: what the keys mean (`datum.rs`).
 
 use serde_json::Value;
@@ -9,7 +9,9 @@ use super::datum::{Datum, Event, KEYS, event_of};
 use super::{Malformed, malformed};
 
 pub fn events(text: &str) -> Result<Vec<Event>, Malformed> {
-    let mut events = Vec::new();
+    let mut events: Vec<Event> = Vec::new();
+    // The latest time, and its line.
+    let mut latest: Option<(u64, usize)> = None;
     for (at, line) in text.lines().enumerate() {
         let number = at + 1;
         if line.trim().is_empty() {
@@ -22,7 +24,17 @@ pub fn events(text: &str) -> Result<Vec<Event>, Malformed> {
                 for (key, value) in map.into_iter().filter(|(key, _)| KEYS.contains(&key.as_str())) {
                     pairs.push((Datum::Text(key), datum(value, number)?));
                 }
-                events.extend(event_of(&pairs, number)?);
+                let Some(event) = event_of(&pairs, number)? else { continue };
+                if let (Some(time_ns), Some((latest_ns, line))) = (event.time_ns, latest)
+                    && time_ns < latest_ns
+                {
+                    let what = format!(
+                        "lines in the order of their time expected: {time_ns} is before {latest_ns} of line {line}"
+                    );
+                    return malformed(number, what);
+                }
+                latest = event.time_ns.map(|time_ns| (time_ns, number)).or(latest);
+                events.push(event);
             }
             Ok(other) => return malformed(number, format!("an object expected, not `{other}`")),
             Err(error) => {

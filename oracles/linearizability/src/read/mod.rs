@@ -9,6 +9,7 @@
 //! **JSON lines**: one object a line, one event each: `process` (a number or a string), `type` (`invoke`, `ok`,
 //! `fail`, `info`), `f` (what was called), optionally `key` (anything; without it there is one object), `value` and
 //! `time` (nanoseconds). Empty lines are skipped, and so are all other members, and the events of a process `"nemesis"`.
+//! The order of the lines is the order of the events; a `time` that contradicts it is refused.
 //!
 //! | model | `f` | `value` of the call | `value` of the answer |
 //! |---|---|---|---|
@@ -26,8 +27,12 @@
 //! | mutex | `acquire`, `release` | | |
 //!
 //! **EDN** (Jepsen's histories): the same keys as keywords, in a vector, in a list, or as bare maps; commas and
-//! comments are as in EDN. **Jepsen logs**: `INFO  jepsen.util - PROCESS :TYPE :F VALUE`.
+//! comments are as in EDN. The order in the file counts, as it does in Jepsen; `:time` is told in explanations and not
+//! compared, since older versions of Jepsen note it down before the event has its place. **Jepsen logs**: `INFO  jepsen.util - PROCESS :TYPE :F VALUE`.
 //! Events of processes that are not numbers (`:nemesis`) are skipped in both.
+//!
+//! An answer to a write may repeat its value, as Jepsen's do, or say something of another kind or nothing; one that says
+//! that another value was written is refused.
 //!
 //! What `fail` says of a compare-and-swap differs between tools: see [`FailedCas`]. A read that failed says nothing.
 //!

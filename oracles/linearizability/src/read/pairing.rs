@@ -15,12 +15,43 @@ pub enum Step {
     End { call: u32, event: Event },
 }
 
+/// What a process waits for.
+struct Asked {
+    line: usize,
+    f: String,
+    key: String,
+    /// The value, where the call and not the answer says what it is.
+    written: Option<Datum>,
+}
+
+impl Asked {
+    fn of(event: &Event) -> Self {
+        const WRITES: [&str; 7] = ["write", "put", "append", "cas", "add", "remove", "enqueue"];
+        let is_write = WRITES.contains(&event.f.as_str());
+        let written = is_write.then(|| event.value.clone());
+        Self { line: event.line, f: event.f.clone(), key: event.key.clone(), written }
+    }
+}
+
+/// Whether an answer tells of another write than the one that was called. Jepsen's answers repeat the value; others say
+/// nothing, that it went well, or something of another kind: then the call says what was written.
+fn contradicts(answer: &Datum, written: &Datum) -> bool {
+    match (answer, written) {
+        (Datum::Text(answer), Datum::Text(_)) if answer.eq_ignore_ascii_case("ok") => false,
+        (Datum::Int(_), Datum::Int(_))
+        | (Datum::Literal(_), Datum::Literal(_))
+        | (Datum::Text(_), Datum::Text(_))
+        | (Datum::List(_), Datum::List(_)) => answer != written,
+        _ => false,
+    }
+}
+
 /// The steps of a history, and the names of its processes.
 pub fn pair(events: Vec<Event>) -> Result<(Vec<Step>, Vec<String>), Malformed> {
     let mut processes: BTreeMap<String, u32> = BTreeMap::new();
     let mut names = Vec::new();
-    // By process: the call that it waits for, its line, function and key.
-    let mut open: Vec<Option<(u32, usize, String, String)>> = Vec::new();
+    // By process: the number of the call that it waits for, and the call.
+    let mut open: Vec<Option<(u32, Asked)>> = Vec::new();
     let mut steps = Vec::with_capacity(events.len());
     let mut calls = 0;
     for mut event in events {
@@ -33,11 +64,11 @@ pub fn pair(events: Vec<Event>) -> Result<(Vec<Step>, Vec<String>), Malformed> {
         let name = &event.process;
         match (event.kind, waits.take()) {
             (Kind::Invoke, None) => {
-                *waits = Some((calls, event.line, event.f.clone(), event.key.clone()));
+                *waits = Some((calls, Asked::of(&event)));
                 calls += 1;
                 steps.push(Step::Call { event, process });
             }
-            (Kind::Invoke, Some((_, line, ..))) => {
+            (Kind::Invoke, Some((_, Asked { line, .. }))) => {
                 let what =
                     format!("the return of process {name} expected, which still waits since line {line}");
                 return malformed(event.line, what);
@@ -46,15 +77,24 @@ pub fn pair(events: Vec<Event>) -> Result<(Vec<Step>, Vec<String>), Malformed> {
                 let what = format!("an invocation by process {name} expected before its return");
                 return malformed(event.line, what);
             }
-            (_, Some((_, line, f, _))) if f != event.f => {
+            (_, Some((_, Asked { line, f, .. }))) if f != event.f => {
                 let what = format!("the return of `{f}` (line {line}) expected, not of `{}`", event.f);
                 return malformed(event.line, what);
             }
-            (_, Some((_, line, _, key))) if key != event.key && !event.key.is_empty() => {
+            (_, Some((_, Asked { line, key, .. }))) if key != event.key && !event.key.is_empty() => {
                 let what = format!("key {key}, as in line {line}, expected, not {}", event.key);
                 return malformed(event.line, what);
             }
-            (_, Some((call, ..))) => {
+            (Kind::Ok, Some((_, Asked { line, written: Some(value), .. })))
+                if contradicts(&event.value, &value) =>
+            {
+                let what = format!(
+                    "value {value} of `{}`, as in line {line}, or none expected, not {}",
+                    event.f, event.value
+                );
+                return malformed(event.line, what);
+            }
+            (_, Some((call, _))) => {
                 if matches!(event.value, Datum::Keyword(_)) {
                     // A reason, like `:timed-out`.
                     event.value = Datum::Nil;

@@ -30,6 +30,12 @@ impl Progress {
         servers.all(|node| of(node) >= self.commit.get())
     }
 
+    /// How many entries all servers together have applied in their present lives. It cannot grow for ever while nothing new
+    /// is committed.
+    pub(super) fn applied_by_all(&self) -> u64 {
+        self.applied.borrow().iter().sum()
+    }
+
     fn set_applied(&self, node: NodeId, index: u64) {
         let mut applied = self.applied.borrow_mut();
         if applied.len() <= node.index() {

@@ -313,14 +313,18 @@ impl Director {
         }
     }
 
-    /// Gives the servers that are up as much as `grace` to apply what is committed.
+    /// Waits until the servers that are up have applied what is committed, or nothing has been applied for as long as
+    /// `grace`: how much somebody has to catch up with depends on how long a run was.
     async fn servers_settle(&self, grace: Duration) {
         const GLANCE: Duration = Duration::from_millis(20);
         let world = Handle::current();
-        let deadline = Instant::now() + grace;
         let living = || self.servers.iter().copied().filter(|node| world.is_up(*node));
-        while !self.progress.is_level(living()) && Instant::now() < deadline {
+        let (mut applied, mut since) = (self.progress.applied_by_all(), Instant::now());
+        while !self.progress.is_level(living()) && Instant::now() < since + grace {
             sleep(GLANCE).await;
+            if self.progress.applied_by_all() > applied {
+                (applied, since) = (self.progress.applied_by_all(), Instant::now());
+            }
         }
     }
 }

@@ -51,6 +51,11 @@ fn a_failure_shrinks_to_a_small_file_that_fails_alike() {
     let shrunk = bin(&[&["shrink", "1", "--out", file][..], &flags].concat());
     assert_eq!(shrunk.status.code(), Some(1), "{shrunk:?}");
     assert!(stdout(&shrunk).contains("election safety"), "{}", stdout(&shrunk));
+    // It tells the story, on a screen and with what proves it, as `replay --trace` does.
+    let told = stdout(&bin(&["replay", file, "--trace"]));
+    let story: Vec<&str> = told.lines().take_while(|line| !line.starts_with("seed ")).collect();
+    assert!((5..=60).contains(&story.len()) && told.contains("ELECTION SAFETY is violated"), "{told}");
+    assert!(stdout(&shrunk).contains(&story.join("\n")), "{}", stdout(&shrunk));
 
     let timeline: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(file).expect("it was written")).expect("it is JSON");

@@ -81,6 +81,44 @@ pub trait Scenario: Sync {
         Vec::new()
     }
 
+    /// Number `number` of many random variations of `timeline`, by [`Scenario::weight`] lighter or as heavy: tried when
+    /// nothing else is left, on the way from one that fails alike to the next. A function of its arguments. `None` where
+    /// it is not worth it.
+    fn variation(
+        &self,
+        timeline: &Timeline<Self::Config, Self::Plan>,
+        number: u32,
+    ) -> Option<Timeline<Self::Config, Self::Plan>> {
+        let _ = (timeline, number);
+        None
+    }
+
+    /// How much there is in a timeline that a reader has to understand. No move makes it more.
+    fn weight(&self, timeline: &Timeline<Self::Config, Self::Plan>) -> u64 {
+        let _ = timeline;
+        0
+    }
+
+    /// The timeline with small disturbances that have nothing to do with what goes wrong in it, one in each. The more of
+    /// them fail alike, the sturdier it is.
+    fn disturbed(
+        &self,
+        timeline: &Timeline<Self::Config, Self::Plan>,
+    ) -> Vec<Timeline<Self::Config, Self::Plan>> {
+        let _ = timeline;
+        Vec::new()
+    }
+
+    /// Timelines that are no heavier and may be sturdier: faults last longer, come at other times, wait for a moment.
+    fn sturdier(
+        &self,
+        timeline: &Timeline<Self::Config, Self::Plan>,
+        failure: &Failure,
+    ) -> Vec<Timeline<Self::Config, Self::Plan>> {
+        let _ = (timeline, failure);
+        Vec::new()
+    }
+
     /// The same timeline with everything that waits for a moment fixed to the moment that came, for shrinking; then with
     /// some of it. They need not be exact: those that fail otherwise are not used.
     fn concrete(

@@ -114,7 +114,7 @@ fn tell(story: &Story, args: &ReplayArgs, out: &mut Out) {
 }
 
 /// Tells the story of a timeline in about as many lines as fit a screen; for whoever has just found it.
-pub fn tell_briefly(timeline: &RaftTimeline, out: &mut Out) {
+pub(super) fn tell_briefly(timeline: &RaftTimeline, out: &mut Out) {
     for line in Story::of(timeline).lines(Reach::default(), out.style()) {
         say!(out, "{line}");
     }

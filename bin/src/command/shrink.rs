@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use sim_runtime::shrink::{self, Settings, Shrunk};
 
 use super::corpus::timeline_of;
+use super::replay::tell_briefly;
 use crate::cli::{ShrinkArgs, Status, Unusable, create, write_json, write_saved};
 use crate::out::{Out, complain};
 use crate::raft::{Config, Raft, RaftTimeline, Saved};
@@ -37,6 +38,7 @@ pub fn run(args: &ShrinkArgs, out: &mut Out) -> Result<Status, Unusable> {
         return Err(Unusable::Passes(args.what.clone()));
     };
     let wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tell_briefly(&shrunk.timeline, out);
     let value = json!({
         "seed": seed,
         "verdict": shrunk.failure.category.name(),

@@ -12,6 +12,7 @@ pub mod coverage;
 mod clients;
 mod census;
 pub mod story;
+mod sturdy;
 mod swarm;
 pub mod features;
 mod damage;
@@ -137,6 +138,22 @@ impl Scenario for Raft {
 
     fn great_moves(&self, timeline: &RaftTimeline, _failure: &Failure) -> Vec<RaftTimeline> {
         simpler::great_moves(timeline)
+    }
+
+    fn variation(&self, timeline: &RaftTimeline, number: u32) -> Option<RaftTimeline> {
+        simpler::variation(timeline, number)
+    }
+
+    fn weight(&self, timeline: &RaftTimeline) -> u64 {
+        sturdy::weight(timeline)
+    }
+
+    fn disturbed(&self, timeline: &RaftTimeline) -> Vec<RaftTimeline> {
+        sturdy::disturbed(timeline)
+    }
+
+    fn sturdier(&self, timeline: &RaftTimeline, _failure: &Failure) -> Vec<RaftTimeline> {
+        sturdy::sturdier(timeline)
     }
 
     fn describe(&self, record: &Record) -> Option<String> {

@@ -8,9 +8,10 @@
 use std::collections::BTreeMap;
 
 use sim_io::fs::DiskConfig;
-use sim_io::nemesis::{FaultKind, Plan, PlanConfig};
+use sim_io::nemesis::{Aim, FaultKind, Plan, PlanConfig};
 use sim_io::net::{DUPLICATION, LATENCY, LOSS, NetConfig, REORDERING, SLOWNESS, link_key};
 use sim_runtime::NodeId;
+use sim_runtime::rng::{Stream, mix};
 use sim_runtime::scenario::Timeline;
 use sim_runtime::schedule::Schedule;
 use sim_runtime::shrink::{calmer, calmer_in_part};
@@ -78,11 +79,48 @@ pub(super) fn great_moves(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
     moves
 }
 
-fn with_plan(timeline: &RaftTimeline, plan: Plan) -> RaftTimeline {
+/// With no more faults than this, they are not varied.
+const HARDLY_ANY: usize = 3;
+
+/// What a fault may wait for.
+pub(super) fn aims() -> Vec<Aim> {
+    let points = ["leader elected", "append sent", "leader committed", "vote granted"];
+    let windows = ["fsync in flight", "election in progress"];
+    let points = points.map(|name| Aim::Point(name.to_owned()));
+    points.into_iter().chain(windows.map(|name| Aim::Window(name.to_owned()))).collect()
+}
+
+/// The timeline with faults varied at random, or one less, and some more time; now and then under other fields.
+pub(super) fn variation(timeline: &RaftTimeline, number: u32) -> Option<RaftTimeline> {
+    const SOME_MORE_MS: u64 = 60;
+    if timeline.plan.faults.len() <= HARDLY_ANY {
+        return None;
+    }
+    let mut stream = Stream::derive(timeline.seed, &format!("variation {number}"));
+    let mut varied = with_plan(timeline, timeline.plan.varied(&mut stream, &aims()));
+    if stream.chance(100_000) {
+        varied.seed = mix(timeline.seed, u64::from(number)) >> 1;
+    }
+    let last_ns = varied.plan.faults.iter().map(|fault| fault.when.earliest_ns()).max().unwrap_or(0);
+    let ends_ms = timeline.config.faults_ms.max(last_ns / 1_000_000 + SOME_MORE_MS);
+    Some(ends_at(&varied, ends_ms))
+}
+
+/// The timeline with faults until then; faults that would begin later go.
+pub(super) fn ends_at(timeline: &RaftTimeline, faults_ms: u64) -> RaftTimeline {
+    let mut ended = timeline.clone();
+    ended.config.faults_ms = faults_ms;
+    ended.config.faults.heal_at_ms = faults_ms;
+    ended.plan.heal_at_ns = faults_ms * 1_000_000;
+    ended.plan.faults.retain(|fault| fault.when.earliest_ns() < ended.plan.heal_at_ns);
+    ended
+}
+
+pub(super) fn with_plan(timeline: &RaftTimeline, plan: Plan) -> RaftTimeline {
     Timeline { plan, ..timeline.clone() }
 }
 
-fn with_config(timeline: &RaftTimeline, config: Config) -> RaftTimeline {
+pub(super) fn with_config(timeline: &RaftTimeline, config: Config) -> RaftTimeline {
     Timeline { config, ..timeline.clone() }
 }
 
@@ -90,16 +128,11 @@ fn with_config(timeline: &RaftTimeline, config: Config) -> RaftTimeline {
 fn shorter(timeline: &RaftTimeline, failure: &Failure) -> Vec<RaftTimeline> {
     let now_ms = timeline.config.faults_ms;
     let seen_ms = failure.time_ns / 1_000_000 + 1;
-    let end_at = |faults_ms: u64| {
-        let mut shorter = timeline.clone();
-        shorter.config.faults_ms = faults_ms;
-        shorter.config.faults.heal_at_ms = faults_ms;
-        shorter.plan.heal_at_ns = faults_ms * 1_000_000;
-        shorter.plan.faults.retain(|fault| fault.when.earliest_ns() < shorter.plan.heal_at_ns);
-        shorter
-    };
     let ends = [seen_ms, now_ms / 2, now_ms * 3 / 4, now_ms * 15 / 16];
-    ends.into_iter().filter(|end_ms| (1..now_ms).contains(end_ms)).map(end_at).collect()
+    ends.into_iter()
+        .filter(|end_ms| (1..now_ms).contains(end_ms))
+        .map(|end_ms| ends_at(timeline, end_ms))
+        .collect()
 }
 
 /// Clients begin later: with the failure, and ever earlier.

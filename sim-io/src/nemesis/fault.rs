@@ -274,4 +274,16 @@ impl When {
             }
         }
     }
+
+    /// The same by so much later, or earlier when negative; not before the beginning.
+    pub fn moved(&self, by_ns: i64) -> Self {
+        let mut moved = self.clone();
+        match &mut moved {
+            Self::At { at_ns: from_ns }
+            | Self::Window { after_ns: from_ns, .. }
+            | Self::Point { after_ns: from_ns, .. }
+            | Self::Role { after_ns: from_ns, .. } => *from_ns = from_ns.saturating_add_signed(by_ns),
+        }
+        moved
+    }
 }

@@ -105,7 +105,7 @@ impl Plan {
             .map(|(from_ns, by_ns)| {
                 let mut plan = self.clone();
                 let later = plan.faults.iter_mut().filter(|fault| fault.when.earliest_ns() >= from_ns);
-                later.for_each(|fault| fault.when.come_earlier(by_ns));
+                later.for_each(|fault| fault.when = fault.when.moved(-(by_ns as i64)));
                 plan
             })
             .collect()
@@ -114,17 +114,6 @@ impl Plan {
 
 fn end_ns(fault: &PlannedFault) -> u64 {
     fault.when.earliest_ns().saturating_add(fault.lasts_us.saturating_mul(1_000))
-}
-
-impl When {
-    fn come_earlier(&mut self, by_ns: u64) {
-        match self {
-            Self::At { at_ns } => *at_ns -= by_ns,
-            Self::Window { after_ns, .. } | Self::Point { after_ns, .. } | Self::Role { after_ns, .. } => {
-                *after_ns -= by_ns;
-            }
-        }
-    }
 }
 
 #[cfg(test)]

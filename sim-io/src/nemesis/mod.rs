@@ -8,6 +8,7 @@
 //! | `choose` | one fault of a plan: kind, moment, victim |
 //! | `milder` | what to try in place of a fault |
 //! | `merge` | two faults in one, and faults that come sooner |
+//! | `vary` | plans with faults varied at random |
 //! | `concrete` | plans for the nodes that were meant, and for other nodes |
 //! | `driver` | [`run`]: applies faults and takes them back |
 //!
@@ -21,6 +22,7 @@ pub mod plan;
 mod choose;
 mod milder;
 mod merge;
+mod vary;
 mod concrete;
 mod driver;
 

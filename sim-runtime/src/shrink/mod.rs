@@ -2,27 +2,37 @@
 //!
 //!   timeline ──moves──► candidates, each under several seeds ──run──► the first that fails alike ──► timeline, again
 //!
-//! First as it is, so that what waits for a moment can find it in candidates, too; then with every moment fixed to a time.
+//! First freely; then with care: what is no smaller has to be as *sturdy* as what it replaces, which is how many small
+//! disturbances that have nothing to do with the failure ([`Scenario::disturbed`]) leave it as it is. So a failure that
+//! hangs by a hair is not what comes out where there is another. With care, too, what waits for a moment is fixed to the
+//! moment that came, and whatever makes the timeline sturdier is done ([`Scenario::sturdier`]).
 //!
 //! Deletion alone gets stuck: without one fault the rest of the run goes another way, and a failure that needs a race is
 //! gone although the fault had no part in it. So every candidate is tried under several seeds of the fields, with the
-//! same configuration and plan. It is kept if the *same check* fails: same category, property and shape of the violation
+//! same configuration and plan. When nothing else helps, the timeline wanders: it is varied at random for as long as it
+//! fails alike and becomes no heavier, until a variation is lighter ([`Scenario::variation`]).
+//! A candidate is kept if the *same check* fails: same category, property and shape of the violation
 //! ([`Failure::fingerprint`]). That has limits: two bugs that violate one property in one shape are one to it, and
 //! shrinking may slip from the one to the other; and a bug that shows in a second shape is not followed there.
 //!
 //! Invariants: the result does not depend on the number of threads (of the candidates that fail alike the first in order
-//! is taken); what is kept has failed when it was run, alone.
-//! Not here: what is simpler than what ([`Scenario::moves`]).
+//! is taken); what is kept has failed when it was run, alone; shrinking what came of it changes nothing, since it ends
+//! where no careful step is left and begins by looking for one. It ends because every careful step makes the timeline
+//! lighter, or as heavy and sturdier, or both alike and simpler.
+//! Not here: what is simpler than what ([`Scenario::moves`]), running candidates (`trial.rs`).
+
+mod calm;
+mod trial;
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crate::rng::{Override, Set, mix};
-use crate::scenario::{Scenario, Timeline, Watch};
+use crate::scenario::{Scenario, Timeline};
 use crate::verdict::Failure;
+pub use calm::{calmer, calmer_in_part};
+use trial::{Candidates, Seeded, Variations, count_alike, failure_of, first_that_fails};
 
 /// How to shrink.
 #[derive(Clone, Debug)]
@@ -33,6 +43,8 @@ pub struct Settings {
     pub seeds: u32,
     /// Under how many when nothing else is left to try, and much would be gone: see [`Scenario::great_moves`].
     pub many_seeds: u32,
+    /// How many variations are tried when nothing else is left: see [`Scenario::variation`].
+    pub variations: u32,
     /// Set from outside: stop, and keep the best so far.
     pub stop: Arc<AtomicBool>,
 }
@@ -44,6 +56,7 @@ impl Default for Settings {
             jobs: u16::try_from(jobs).unwrap_or(u16::MAX),
             seeds: 8,
             many_seeds: 120,
+            variations: 4_000,
             stop: Arc::default(),
         }
     }
@@ -82,13 +95,14 @@ where
     let failure = failure_of(scenario, &start)?;
     let wanted = failure.fingerprint();
     let best = Shrunk { timeline: start, failure, tried: 1, steps: 0, interrupted: false };
-    let mut shrinking = Shrinking { scenario, settings, wanted, best, progress };
-    loop {
+    let mut shrinking =
+        Shrinking { scenario, settings, wanted, best, is_careful: true, sturdiness: None, progress };
+    if shrinking.careful_step() {
+        shrinking.is_careful = false;
         shrinking.take_away();
-        // What waits for a moment is fixed to the moment that came. Not before: what waits finds its moment in
-        // candidates, too.
-        if shrinking.is_stopped() || !shrinking.make_concrete() {
-            break;
+        shrinking.is_careful = true;
+        while shrinking.careful_step() {
+            shrinking.take_away();
         }
     }
     let interrupted = shrinking.is_stopped();
@@ -101,6 +115,10 @@ struct Shrinking<'a, S: Scenario, F> {
     /// The fingerprint of the failure.
     wanted: u64,
     best: Shrunk<S::Config, S::Plan>,
+    /// Whether what is no lighter has to be as sturdy.
+    is_careful: bool,
+    /// How sturdy the best is, where that was asked.
+    sturdiness: Option<u64>,
     progress: F,
 }
 
@@ -117,61 +135,175 @@ where
 
     /// Makes moves until none is left.
     fn take_away(&mut self) {
-        let Settings { seeds, many_seeds, .. } = *self.settings;
         loop {
-            while self.round(S::moves, 0..seeds) {}
+            while self.round() {}
             // A step opens the way for the other moves again.
-            if self.is_stopped() || !self.first_of(S::great_moves, seeds..many_seeds) {
+            if self.is_stopped() || !self.great_step() {
                 return;
             }
         }
     }
 
     /// Goes through the moves once; whether a step was made.
-    fn round(&mut self, moves: Moves<S>, seeds: Range<u32>) -> bool {
+    fn round(&mut self) -> bool {
         let (steps_before, mut from) = (self.best.steps, 0);
         // The moves before this one had no effect a moment ago, and are tried again in the next round.
-        while let Some(place) = self.step(moves, from, seeds.clone()) {
+        while let Some(place) = self.step(S::moves, from, 0..self.settings.seeds) {
             from = place;
         }
         self.best.steps > steps_before && !self.is_stopped()
     }
 
-    fn first_of(&mut self, moves: Moves<S>, seeds: Range<u32>) -> bool {
-        self.step(moves, 0, seeds).is_some()
+    /// What is tried when moves are at an end.
+    fn great_step(&mut self) -> bool {
+        let Settings { seeds, many_seeds, .. } = *self.settings;
+        self.step(S::great_moves, 0, seeds..many_seeds).is_some() || self.wander()
     }
 
-    /// Makes the first move from place `from` on that fails alike under one of the seeds; its place.
+    /// A step of any kind, with care; whether there was one.
+    fn careful_step(&mut self) -> bool {
+        let seeds = self.settings.seeds;
+        !self.is_stopped()
+            && (self.step(S::moves, 0, 0..seeds).is_some()
+                || self.make_sturdier()
+                || self.make_concrete()
+                || self.great_step())
+    }
+
+    /// Makes the first move from place `from` on that is acceptable under one of the seeds; its place.
     fn step(&mut self, moves: Moves<S>, from: usize, seeds: Range<u32>) -> Option<usize> {
         let moves = moves(self.scenario, &self.best.timeline, &self.best.failure);
-        let candidates = Candidates { moves: moves.get(from..).unwrap_or(&[]), seeds };
-        let (tried, found) = first_that_fails(self.scenario, &candidates, self.wanted, self.settings);
-        self.best.tried += tried;
-        let (place, failure) = found?;
-        self.keep(candidates.get(place), failure);
-        Some(from + place / candidates.seeds.len())
+        let each = seeds.len();
+        let candidates = Seeded { moves: &moves, seeds };
+        let (place, timeline, failure) = self.first_acceptable(&candidates, from * each)?;
+        self.keep(timeline, failure);
+        Some(place / each)
+    }
+
+    /// Goes from one variation that fails alike to the next until one is lighter; whether one was.
+    fn wander(&mut self) -> bool {
+        let best_weight = self.scenario.weight(&self.best.timeline);
+        let mut here = self.best.timeline.clone();
+        let mut numbers = 0..self.settings.variations;
+        while !self.is_stopped() {
+            let candidates =
+                Variations { scenario: self.scenario, timeline: &here, numbers: numbers.clone() };
+            let Some((place, failure)) = self.first_alike(&candidates, 0) else { return false };
+            let Some(there) = candidates.get(place) else { return false };
+            numbers.start += place as u32 + 1;
+            let weight = self.scenario.weight(&there);
+            if weight < best_weight {
+                self.keep(there, failure);
+                return true;
+            }
+            if weight == best_weight {
+                here = there;
+            }
+        }
+        false
+    }
+
+    /// Makes what is no heavier sturdier; whether there was a way.
+    fn make_sturdier(&mut self) -> bool {
+        let (steps_before, mut from) = (self.best.steps, 0);
+        loop {
+            let most = self.scenario.disturbed(&self.best.timeline).len() as u64;
+            let now = self.sturdiness();
+            if now >= most {
+                break;
+            }
+            let moves = self.scenario.sturdier(&self.best.timeline, &self.best.failure);
+            let candidates = Seeded { moves: &moves, seeds: 0..1 };
+            let weight = self.scenario.weight(&self.best.timeline);
+            let mut better = None;
+            while let Some((place, failure)) = self.first_alike(&candidates, from) {
+                from = place + 1;
+                let Some(timeline) = candidates.get(place) else { continue };
+                let then = self.sturdiness_of(&timeline);
+                if then > now && self.scenario.weight(&timeline) <= weight {
+                    better = Some((timeline, failure, then));
+                    break;
+                }
+            }
+            let Some((timeline, failure, then)) = better else { break };
+            self.keep(timeline, failure);
+            self.sturdiness = Some(then);
+        }
+        self.best.steps > steps_before
     }
 
     /// Fixes moments for as long as the run fails alike; whether any was fixed.
     fn make_concrete(&mut self) -> bool {
         let steps_before = self.best.steps;
         loop {
-            let mut candidates = self.scenario.concrete(&self.best.timeline);
-            candidates.retain(|concrete| *concrete != self.best.timeline);
-            let candidates = Candidates { moves: &candidates, seeds: 0..1 };
-            let (tried, found) = first_that_fails(self.scenario, &candidates, self.wanted, self.settings);
-            self.best.tried += tried + 1;
-            match found {
-                Some((place, failure)) => self.keep(candidates.get(place), failure),
+            let mut moves = self.scenario.concrete(&self.best.timeline);
+            moves.retain(|concrete| *concrete != self.best.timeline);
+            self.best.tried += 1;
+            let candidates = Seeded { moves: &moves, seeds: 0..1 };
+            match self.first_acceptable(&candidates, 0) {
+                Some((_, timeline, failure)) => self.keep(timeline, failure),
                 None => return self.best.steps > steps_before,
             }
         }
+    }
+
+    /// The first candidate from place `from` on that fails alike, and is sturdy enough.
+    fn first_acceptable(
+        &mut self,
+        candidates: &impl Candidates<S::Config, S::Plan>,
+        mut from: usize,
+    ) -> Option<(usize, Timeline<S::Config, S::Plan>, Failure)> {
+        loop {
+            let (place, failure) = self.first_alike(candidates, from)?;
+            let timeline = candidates.get(place)?;
+            if self.is_acceptable(&timeline) {
+                return Some((place, timeline, failure));
+            }
+            from = place + 1;
+        }
+    }
+
+    fn first_alike(
+        &mut self,
+        candidates: &impl Candidates<S::Config, S::Plan>,
+        from: usize,
+    ) -> Option<(usize, Failure)> {
+        let (tried, found) = first_that_fails(self.scenario, candidates, from, self.wanted, self.settings);
+        self.best.tried += tried;
+        found
+    }
+
+    fn is_acceptable(&mut self, timeline: &Timeline<S::Config, S::Plan>) -> bool {
+        let (weight, now) = (self.scenario.weight(timeline), self.scenario.weight(&self.best.timeline));
+        if !self.is_careful || weight != now {
+            return !self.is_careful || weight < now;
+        }
+        self.sturdiness() <= self.sturdiness_of(timeline)
+    }
+
+    /// How sturdy the best is.
+    fn sturdiness(&mut self) -> u64 {
+        match self.sturdiness {
+            Some(known) => known,
+            None => {
+                let timeline = self.best.timeline.clone();
+                let sturdiness = self.sturdiness_of(&timeline);
+                *self.sturdiness.insert(sturdiness)
+            }
+        }
+    }
+
+    fn sturdiness_of(&mut self, timeline: &Timeline<S::Config, S::Plan>) -> u64 {
+        let disturbed = self.scenario.disturbed(timeline);
+        self.best.tried += disturbed.len() as u64;
+        count_alike(self.scenario, &disturbed, self.wanted, self.settings)
     }
 
     fn keep(&mut self, timeline: Timeline<S::Config, S::Plan>, failure: Failure) {
         self.best.timeline = timeline;
         self.best.failure = failure;
         self.best.steps += 1;
+        self.sturdiness = None;
         assert!(self.best.steps < MOST_STEPS, "shrinking goes round in circles");
         (self.progress)(&self.best);
     }
@@ -184,133 +316,10 @@ type Moves<S> = fn(
     &Failure,
 ) -> Vec<Timeline<<S as Scenario>::Config, <S as Scenario>::Plan>>;
 
-/// Timelines, each under several seeds: candidate after candidate is made when it is run, since all at once may be large.
-struct Candidates<'a, C, P> {
-    moves: &'a [Timeline<C, P>],
-    /// The numbers of the seeds, of which 0 is the timeline's own.
-    seeds: Range<u32>,
-}
-
-impl<C: Clone, P: Clone> Candidates<'_, C, P> {
-    fn len(&self) -> usize {
-        self.moves.len() * self.seeds.len()
-    }
-
-    /// The candidate at `place`: all of one timeline, then all of the next.
-    fn get(&self, place: usize) -> Timeline<C, P> {
-        let timeline = &self.moves[place / self.seeds.len()];
-        let number = self.seeds.start + (place % self.seeds.len()) as u32;
-        let own = timeline.seed;
-        let seed = if number == 0 { own } else { mix(own, u64::from(number)) >> 1 };
-        Timeline { seed, ..timeline.clone() }
-    }
-}
-
-/// How `timeline` fails; `None` when it does not.
-fn failure_of<S: Scenario>(scenario: &S, timeline: &Timeline<S::Config, S::Plan>) -> Option<Failure> {
-    // A candidate may make no sense to the scenario, which may say so by a panic.
-    let run = catch_unwind(AssertUnwindSafe(|| scenario.run(timeline, Watch::default()).0));
-    let report = run.ok()?;
-    report.findings.first().filter(|failure| failure.category.is_failure()).cloned()
-}
-
-/// Runs candidates until one fails as wanted: how many were run, and the place of the first that does.
-fn first_that_fails<S>(
-    scenario: &S,
-    candidates: &Candidates<'_, S::Config, S::Plan>,
-    wanted: u64,
-    settings: &Settings,
-) -> (u64, Option<(usize, Failure)>)
-where
-    S: Scenario,
-    S::Config: Send + Sync,
-    S::Plan: Send + Sync,
-{
-    let (next, tried) = (AtomicUsize::new(0), AtomicU64::new(0));
-    let first = AtomicUsize::new(usize::MAX);
-    let found = Mutex::new(None::<(usize, Failure)>);
-    let work = || loop {
-        let place = next.fetch_add(1, Ordering::Relaxed);
-        // Places are handed out in order, so whatever is before the first is being run or was.
-        if place >= candidates.len()
-            || place > first.load(Ordering::Relaxed)
-            || settings.stop.load(Ordering::Relaxed)
-        {
-            return;
-        }
-        tried.fetch_add(1, Ordering::Relaxed);
-        if let Some(failure) = failure_of(scenario, &candidates.get(place))
-            && failure.fingerprint() == wanted
-        {
-            first.fetch_min(place, Ordering::Relaxed);
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            if found.as_ref().is_none_or(|(known, _)| place < *known) {
-                *found = Some((place, failure));
-            }
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..settings.jobs.max(1) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    (tried.into_inner(), found.into_inner().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// The timelines in which one more of `fields` is calm everywhere and always; what is calm in part goes into that.
-pub fn calmer<C: Clone, P: Clone>(timeline: &Timeline<C, P>, fields: &[&str]) -> Vec<Timeline<C, P>> {
-    let calm = |field: &&str| {
-        let mut calmer = timeline.clone();
-        calmer.overrides.retain(|edit| edit.field != **field || edit.set != Set::Calm);
-        calmer.overrides.push(calm(field, None, 0, u64::MAX));
-        calmer
-    };
-    fields.iter().filter(|field| !is_calm(&timeline.overrides, field)).map(calm).collect()
-}
-
-/// The timelines in which `field` is calm for one more of `keys`, or for longer from the beginning on. None where it is calm
-/// as a whole.
-pub fn calmer_in_part<C: Clone, P: Clone>(
-    timeline: &Timeline<C, P>,
-    field: &str,
-    keys: &[u64],
-    until_ns: u64,
-) -> Vec<Timeline<C, P>> {
-    /// No calm of less.
-    const LEAST_NS: u64 = 10_000_000;
-    let edits = &timeline.overrides;
-    if is_calm(edits, field) {
-        return Vec::new();
-    }
-    let with = |edit: Override| {
-        let mut calmer = timeline.clone();
-        calmer
-            .overrides
-            .retain(|other| other.field != edit.field || other.key != edit.key || other.set != edit.set);
-        calmer.overrides.push(edit);
-        calmer
-    };
-    let of_field = || edits.iter().filter(|edit| edit.field == field && edit.set == Set::Calm);
-    let is_new = |key: &&u64| !of_field().any(|edit| edit.key == Some(**key));
-    let known_ns = of_field().filter(|edit| edit.key.is_none()).map(|edit| edit.to_ns).max().unwrap_or(0);
-    let left_ns = until_ns.saturating_sub(known_ns);
-    let longer = [left_ns, left_ns / 2, left_ns / 4].into_iter().filter(|ns| *ns >= LEAST_NS);
-    let longer = longer.map(|ns| with(calm(field, None, 0, known_ns + ns)));
-    longer.chain(keys.iter().filter(is_new).map(|key| with(calm(field, Some(*key), 0, u64::MAX)))).collect()
-}
-
-fn calm(field: &str, key: Option<u64>, from_ns: u64, to_ns: u64) -> Override {
-    Override { field: field.to_owned(), key, from_ns, to_ns, set: Set::Calm }
-}
-
-fn is_calm(edits: &[Override], field: &str) -> bool {
-    edits.contains(&calm(field, None, 0, u64::MAX))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Watch;
     use crate::verdict::{Category, RunReport};
     use crate::world::{Options, World};
 
@@ -434,33 +443,5 @@ mod tests {
         let shrunk = shrink(&Rare, Rare.timeline(1), &Settings::default(), |_| {}).expect("it fails");
         assert_eq!(shrunk.timeline.plan, [2]);
         assert!(shrunk.timeline.seed.is_multiple_of(16));
-    }
-
-    #[test]
-    fn calmer_timelines_calm_what_is_not_calm_yet() {
-        let once = calmer(&Picky.timeline(1), &["loss", "latency"]);
-        assert_eq!(once.len(), 2);
-        assert_eq!(calmer(&once[0], &["loss", "latency"]).len(), 1);
-    }
-
-    #[test]
-    fn a_field_is_calm_on_one_more_link_or_for_longer_until_it_is_calm_as_a_whole() {
-        let start = Picky.timeline(1);
-        let in_part =
-            |timeline: &Timeline<u32, Vec<u32>>| calmer_in_part(timeline, "loss", &[4, 5], 80_000_000);
-        let edits = |timeline: &Timeline<u32, Vec<u32>>| -> Vec<(Option<u64>, u64)> {
-            timeline.overrides.iter().map(|edit| (edit.key, edit.to_ns)).collect()
-        };
-        let first: Vec<_> = in_part(&start).iter().map(edits).collect();
-        let until = |ms: u64| vec![(None, ms * 1_000_000)];
-        let on = |key| vec![(Some(key), u64::MAX)];
-        assert_eq!(first, [until(80), until(40), until(20), on(4), on(5)]);
-        // From 20 ms of calm it goes on, and the longer calm takes the place of the shorter.
-        let second: Vec<_> = in_part(&in_part(&start)[2]).iter().map(edits).collect();
-        assert_eq!(second[..3], [until(80), until(50), until(35)]);
-        assert_eq!(second[3], [until(20), on(4)].concat());
-        let whole = &calmer(&in_part(&start)[3], &["loss"])[0];
-        assert_eq!(edits(whole), [(None, u64::MAX)]);
-        assert_eq!(in_part(whole), []);
     }
 }

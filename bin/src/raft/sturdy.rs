@@ -1,0 +1,182 @@
+//! How sturdy a failure of Raft is, and what may make it sturdier: for shrinking.
+//!
+//!   timeline ──disturbed──► a little slower, earlier, later, under other fields ──► how many of them fail alike
+//!
+//! A shrunk failure should outlive edits of the program and of the timeline that have nothing to do with it. Those shift
+//! what happens by some microseconds or milliseconds, so disturbances do that, in several ways and sizes: a failure that
+//! survives few of them has at least some to go by on the way to a sturdier one.
+//!
+//! Not here: what is simpler (`simpler.rs`), who decides by this (`sim_runtime::shrink`).
+
+use sim_io::nemesis::{Aim, Fault, PlannedFault, Target, When};
+use sim_runtime::rng::{Override, Set, mix};
+use sim_runtime::scenario::Timeline;
+
+use raft_async::ELECTION_TIMEOUT;
+
+use super::RaftTimeline;
+use super::simpler::{aims, ends_at, with_config, with_plan};
+
+/// Operations count at most so often.
+const MANY_OPERATIONS: u64 = 1_000;
+
+/// Faults, edits that do not calm, servers, clients and operations.
+pub(super) fn weight(timeline: &RaftTimeline) -> u64 {
+    let config = &timeline.config;
+    let lanes: u64 = (1..=config.clients).map(|n| u64::from(config.lanes_of(n))).sum();
+    let planned = config.operations.unwrap_or(MANY_OPERATIONS).saturating_mul(lanes);
+    let operations = planned.saturating_sub(config.skipped.len() as u64).min(MANY_OPERATIONS);
+    let loud = timeline.overrides.iter().filter(|edit| edit.set != Set::Calm).count();
+    let things = timeline.plan.faults.len() + loud + usize::from(config.servers + config.clients);
+    things as u64 + operations
+}
+
+/// Disturbances that have nothing to do with what goes wrong.
+pub(super) fn disturbed(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
+    let config = &timeline.config;
+    let slower_links = [10, 50, 200, 600].map(|more_us| {
+        let mut slower = config.clone();
+        slower.network.latency_min_us += more_us;
+        slower.network.latency_max_us += more_us;
+        with_config(timeline, slower)
+    });
+    let slower_disks = [30, 300].map(|more_us| {
+        let mut slower = config.clone();
+        slower.disk.fsync_min_us += more_us;
+        slower.disk.fsync_max_us += more_us;
+        with_config(timeline, slower)
+    });
+    let rarer_heartbeats = [1, 2].map(|more_ms| {
+        let mut rarer = config.clone();
+        rarer.raft.heartbeat_ms += more_ms;
+        with_config(timeline, rarer)
+    });
+    let moved = [-2_000_000, -200_000, 200_000, 2_000_000].map(|by_ns| {
+        let mut moved = timeline.clone();
+        moved.plan.faults.iter_mut().for_each(|fault| fault.when = fault.when.moved(by_ns));
+        moved
+    });
+    let other_fields = (1..=4).map(|n| other_seed(timeline, mix(n, 0xD157)));
+    slower_links
+        .into_iter()
+        .chain(slower_disks)
+        .chain(rarer_heartbeats)
+        .chain(moved)
+        .chain(other_fields)
+        .collect()
+}
+
+fn other_seed(timeline: &RaftTimeline, number: u64) -> RaftTimeline {
+    Timeline { seed: mix(timeline.seed, number) >> 1, ..timeline.clone() }
+}
+
+/// Timelines of the same weight, with faults that wait for moments, come at other times or last longer, with steady
+/// elections, with more time at the end, under other fields.
+pub(super) fn sturdier(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
+    let mut variants = aimed(timeline);
+    variants.extend(steady_elections(timeline));
+    variants.extend(wider(timeline));
+    let ends_ms = [5, 4, 2].map(|part| timeline.config.faults_ms + timeline.config.faults_ms.div_ceil(part));
+    variants.extend(ends_ms.map(|end_ms| ends_at(timeline, end_ms)));
+    variants.extend((1..=16).map(|n| other_seed(timeline, mix(n, 0x57EAD))));
+    variants
+}
+
+fn with_fault(timeline: &RaftTimeline, at: usize, fault: PlannedFault) -> RaftTimeline {
+    let mut plan = timeline.plan.clone();
+    plan.faults[at] = fault;
+    with_plan(timeline, plan)
+}
+
+/// A fault that comes to a node at a time comes to whoever reaches a moment, from a little earlier on.
+fn aimed(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
+    const BEFORE_NS: [i64; 2] = [3_000_000, 20_000_000];
+    let mut variants = Vec::new();
+    for (at, fault) in timeline.plan.faults.iter().enumerate() {
+        let Some(what) = hitting(&fault.what).filter(|_| !fault.when.is_aimed()) else { continue };
+        for before_ns in BEFORE_NS {
+            let after_ns = fault.when.moved(-before_ns).earliest_ns();
+            variants.extend(aims().into_iter().map(|aim| {
+                let when = match aim {
+                    Aim::Point(name) => When::Point { name, after_ns, delay_us: 0 },
+                    Aim::Window(name) => When::Window { name, node: None, after_ns, fraction_per_mille: 500 },
+                    Aim::Role(role) => When::Role { role, after_ns },
+                };
+                with_fault(timeline, at, PlannedFault { when, what: what.clone(), ..fault.clone() })
+            }));
+        }
+    }
+    variants
+}
+
+/// The same fault to whoever comes to the moment, where it is to a single node.
+fn hitting(fault: &Fault) -> Option<Fault> {
+    let is_single = |target: &Target| matches!(target, Target::Nodes(nodes) if nodes.len() == 1);
+    let target = Target::Hit;
+    Some(match fault {
+        Fault::Kill { target: one } if is_single(one) => Fault::Kill { target },
+        Fault::PowerOff { target: one } if is_single(one) => Fault::PowerOff { target },
+        Fault::Pause { target: one } if is_single(one) => Fault::Pause { target },
+        Fault::Freeze { target: one } if is_single(one) => Fault::Freeze { target },
+        Fault::Isolate { target: one } if is_single(one) => Fault::Isolate { target },
+        Fault::DiskStall { target: one } if is_single(one) => Fault::DiskStall { target },
+        _ => return None,
+    })
+}
+
+/// One server always loses patience as soon as it may.
+fn steady_elections(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
+    let steady = |server: u16| Override {
+        field: ELECTION_TIMEOUT.name().to_owned(),
+        key: Some(server.into()),
+        from_ns: 0,
+        to_ns: u64::MAX,
+        set: Set::Calm,
+    };
+    let edits = (1..=timeline.config.servers).map(steady);
+    let new = edits.filter(|edit| !timeline.overrides.contains(edit));
+    new.map(|edit| {
+        let mut variant = timeline.clone();
+        variant.overrides.push(edit);
+        variant
+    })
+    .collect()
+}
+
+/// Each fault lasts longer, begins earlier, or begins later.
+fn wider(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
+    let mut variants = Vec::new();
+    for (at, fault) in timeline.plan.faults.iter().enumerate() {
+        let lasts = [5, 8, 16].map(|quarters| fault.lasts_us.saturating_mul(quarters) / 4);
+        variants.extend(
+            lasts.map(|lasts_us| with_fault(timeline, at, PlannedFault { lasts_us, ..fault.clone() })),
+        );
+        for by_us in [-10_000_i64, -3_000, -1_000, -300, 300, 1_000, 3_000, 10_000] {
+            // It ends when it did.
+            let lasts_us = fault.lasts_us.saturating_add_signed(-by_us).max(1);
+            let when = fault.when.moved(by_us * 1_000);
+            variants.push(with_fault(timeline, at, PlannedFault { when, lasts_us, ..fault.clone() }));
+        }
+    }
+    variants
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raft::{Profile, Raft};
+    use sim_runtime::scenario::Scenario;
+
+    #[test]
+    fn what_may_be_sturdier_is_different_and_no_heavier() {
+        let mut timeline = Raft::of(Profile::Swarm).timeline(3);
+        timeline.plan.faults.truncate(6);
+        for variant in sturdier(&timeline) {
+            assert_ne!(variant, timeline);
+            assert!(weight(&variant) <= weight(&timeline));
+        }
+        let disturbed = disturbed(&timeline);
+        assert!(disturbed.iter().all(|other| *other != timeline && weight(other) == weight(&timeline)));
+        assert!(disturbed.len() >= 10);
+    }
+}

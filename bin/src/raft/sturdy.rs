@@ -4,7 +4,8 @@
 //!
 //! A shrunk failure should outlive edits of the program and of the timeline that have nothing to do with it. Those shift
 //! what happens by some microseconds or milliseconds, so disturbances do that, in several ways and sizes: a failure that
-//! survives few of them has at least some to go by on the way to a sturdier one.
+//! survives few of them has at least some to go by on the way to a sturdier one. Some are like the edits by which
+//! `command/stability.rs` measures what came of it, none is the same; its figures are to be read with that in mind.
 //!
 //! Not here: what is simpler (`simpler.rs`), who decides by this (`sim_runtime::shrink`).
 
@@ -56,12 +57,27 @@ pub(super) fn disturbed(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
         moved.plan.faults.iter_mut().for_each(|fault| fault.when = fault.when.moved(by_ns));
         moved
     });
+    // One more operation, never alone: it shifts the log, and is what edits of a pinned failure are often about.
+    let visited = [20, 100, 300].map(|more_us| {
+        let mut visited = config.clone();
+        visited.visitor = true;
+        visited.network.latency_min_us += more_us;
+        visited.network.latency_max_us += more_us;
+        with_config(timeline, visited)
+    });
+    let noisier = [3, 11].map(|every_ms| {
+        let mut noisier = config.clone();
+        noisier.raft.chatter_ms = Some(every_ms);
+        with_config(timeline, noisier)
+    });
     let other_fields = (1..=4).map(|n| other_seed(timeline, mix(n, 0xD157)));
     slower_links
         .into_iter()
         .chain(slower_disks)
         .chain(rarer_heartbeats)
         .chain(moved)
+        .chain(visited)
+        .chain(noisier)
         .chain(other_fields)
         .collect()
 }
@@ -78,6 +94,7 @@ pub(super) fn sturdier(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
     variants.extend(wider(timeline));
     let ends_ms = [5, 4, 2].map(|part| timeline.config.faults_ms + timeline.config.faults_ms.div_ceil(part));
     variants.extend(ends_ms.map(|end_ms| ends_at(timeline, end_ms)));
+    variants.extend(delayed(timeline));
     variants.extend((1..=16).map(|n| other_seed(timeline, mix(n, 0x57EAD))));
     variants
 }
@@ -141,6 +158,21 @@ fn steady_elections(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
         variant
     })
     .collect()
+}
+
+/// All faults and clients come later, so that whatever else there is has happened before; as it is, and under other fields.
+fn delayed(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
+    const OTHERS: u64 = 5;
+    let mut variants = Vec::new();
+    for by_ms in [20_u64, 80, 320] {
+        let mut later = ends_at(timeline, timeline.config.faults_ms + by_ms);
+        later.config.work_from_ms += by_ms;
+        let by_ns = (by_ms * 1_000_000) as i64;
+        later.plan.faults.iter_mut().for_each(|fault| fault.when = fault.when.moved(by_ns));
+        variants.extend((1..=OTHERS).map(|n| other_seed(&later, mix(n, 0xDE1A))));
+        variants.push(later);
+    }
+    variants
 }
 
 /// Each fault lasts longer, begins earlier, or begins later.

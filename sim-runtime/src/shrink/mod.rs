@@ -252,7 +252,7 @@ where
         &mut self,
         candidates: &impl Candidates<S::Config, S::Plan>,
         mut from: usize,
-    ) -> Option<(usize, Timeline<S::Config, S::Plan>, Failure)> {
+    ) -> Option<Found<S>> {
         loop {
             let (place, failure) = self.first_alike(candidates, from)?;
             let timeline = candidates.get(place)?;
@@ -308,6 +308,9 @@ where
         (self.progress)(&self.best);
     }
 }
+
+/// The place of a candidate, the candidate, and how it fails.
+type Found<S> = (usize, Timeline<<S as Scenario>::Config, <S as Scenario>::Plan>, Failure);
 
 /// A method of [`Scenario`] that makes moves.
 type Moves<S> = fn(

@@ -105,7 +105,7 @@ impl Scenario for Far {
 #[test]
 fn it_wanders_to_where_something_can_go() {
     for jobs in [1, 3] {
-        let settings = Settings { jobs, ..Settings::default() };
+        let settings = Settings { jobs, variations: 200, ..Settings::default() };
         let shrunk = shrink(&Far, Far.timeline(1), &settings, |_| {}).expect("it fails");
         assert_eq!((shrunk.timeline.plan.len(), shrunk.steps), (1, 1), "{:?}", shrunk.timeline);
         let few = Settings { variations: 10, ..settings };

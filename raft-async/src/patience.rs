@@ -2,7 +2,8 @@
 //!
 //! "Raft uses randomized election timeouts to ensure that split votes are rare" (§5.2). The timeout is a field
 //! over (server, time), not a draw from a stream: what else happens in a run does not change it, so that a
-//! failing run keeps failing while it is being shrunk.
+//! failing run keeps failing while it is being shrunk. It is one draw for as long as the shortest timeout: a heartbeat
+//! that comes a little earlier, since somebody had an entry to send along, moves an election and does not reshuffle it.
 
 use crate::config::Config;
 use sim_runtime::Handle;
@@ -51,10 +52,12 @@ impl Patience {
     }
 
     fn deadline(&self) -> Instant {
-        let field = self.world.sample_at(ELECTION_TIMEOUT, self.key, self.renewed_ns);
         let nanos =
             |duration: Duration| u64::try_from(duration.as_nanos()).expect("it was given in milliseconds");
-        self.renewed + Duration::from_nanos(field.range(nanos(self.shortest), nanos(self.longest)))
+        let (shortest, longest) = (nanos(self.shortest), nanos(self.longest));
+        let since = self.renewed_ns - self.renewed_ns % shortest.max(1);
+        let field = self.world.sample_at(ELECTION_TIMEOUT, self.key, since);
+        self.renewed + Duration::from_nanos(field.range(shortest, longest))
     }
 
     /// Waits until it has run out. May be dropped and called again.

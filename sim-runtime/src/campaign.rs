@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::assert::Assertions;
 use crate::device::Coverage;
 use crate::rng::mix;
 use crate::scenario::Scenario;
@@ -93,6 +94,8 @@ pub struct Summary {
     pub verdicts: BTreeMap<Category, u64>,
     /// What happened in all of them together.
     pub coverage: Coverage,
+    /// What happened at assertions in all of them together.
+    pub assertions: Assertions,
     /// Every run's value of the counters that were asked for, in no particular order.
     pub distributions: BTreeMap<&'static str, Vec<u64>>,
     /// Broken premises: in how many runs.
@@ -127,6 +130,7 @@ impl Summary {
         self.runs += 1;
         *self.verdicts.entry(report.findings.category()).or_default() += 1;
         self.coverage.merge(&report.coverage);
+        self.assertions.merge(&report.assertions);
         for name in distributions {
             self.distributions.entry(name).or_default().push(report.coverage.get(name));
         }

@@ -226,6 +226,7 @@ impl World {
             core.observing.set(false);
             asking.err()
         };
+        self.handle.complain_of_postponed();
         if let Some(payload) = panicked {
             self.handle.note_panic(&format!("in invariant {asked:?}: {}", payload_text(&*payload)));
             self.handle.core.ended.set(true);
@@ -257,6 +258,7 @@ impl World {
             steps: self.steps,
             virtual_ns: core.now_ns.get(),
             coverage,
+            assertions: core.sites.borrow().report(),
             findings: core.findings.borrow().clone(),
             doors: core.ambient.uses(),
         }

@@ -19,6 +19,7 @@
 //! | [`trace`] | fixed-size records and the behaviour digest |
 //! | [`event`] | `tracing` events of user code, in the same order |
 //! | [`probe`] | windows and points that the nemesis aims at |
+//! | [`mod@assert`] | assertions: what is always so, what is to be seen once, and what never was |
 //! | [`invariant`] | what is checked after every step |
 //! | [`verdict`] | what a run is found to be |
 //! | [`scenario`] | timelines as data, and what can run one |
@@ -46,6 +47,7 @@ pub mod sync;
 pub mod trace;
 pub mod event;
 pub mod probe;
+pub mod assert;
 pub mod invariant;
 pub mod verdict;
 pub mod scenario;

@@ -10,6 +10,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::ambient::DoorUse;
+use crate::assert::Assertions;
 use crate::device::Coverage;
 use crate::rng::{hash_bytes, mix};
 
@@ -188,6 +189,8 @@ pub struct RunReport {
     pub virtual_ns: u64,
     /// What happened how often.
     pub coverage: Coverage,
+    /// What happened at assertions.
+    pub assertions: Assertions,
     /// What was found.
     pub findings: Findings,
     /// What the process was asked for meanwhile, under a policy that lists it.

@@ -22,6 +22,7 @@ use futures::future::LocalBoxFuture;
 use slab::Slab;
 
 use crate::ambient::{Ambient, Policy};
+use crate::assert::Sites;
 use crate::context;
 use crate::determinism::{Tape, arranged};
 use crate::device::{AnyDevice, DEVICES, Device, DeviceId};
@@ -123,6 +124,8 @@ pub(crate) struct Core {
     pub(crate) events: RefCell<Events>,
     pub(crate) windows: RefCell<Windows>,
     pub(crate) counters: RefCell<BTreeMap<&'static str, u64>>,
+    /// What happened at the assertions.
+    pub(crate) sites: RefCell<Sites>,
     pub(crate) findings: RefCell<Findings>,
     /// Set when the run must end before its main task does.
     pub(crate) ended: Cell<bool>,
@@ -509,6 +512,7 @@ impl World {
             events: RefCell::default(),
             windows: RefCell::default(),
             counters: RefCell::default(),
+            sites: RefCell::default(),
             findings: RefCell::default(),
             ended: Cell::new(false),
             devices: Default::default(),

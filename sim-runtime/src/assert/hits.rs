@@ -1,0 +1,198 @@
+//! What happened at the sites of assertions: in one run, or in many together.
+//!
+//! Invariants: merging is commutative and associative, but for which values are dropped at the limit: there the least
+//! stay.
+//! Not here: what is expected (`site.rs`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::site::{Duty, Shape, Site, catalogue};
+
+/// So many different values of one `assert_sometimes_each!` are told apart. More are counted, and said to be too many.
+pub const MOST_VALUES: usize = 4_096;
+
+/// What a number that an assertion looks at can be. Beyond 63 bits it is taken for the nearest that fits.
+pub trait Measure: Copy {
+    /// As a number.
+    fn measure(self) -> i64;
+}
+
+macro_rules! measures {
+    ($($type:ty),*) => {
+        $(impl Measure for $type {
+            fn measure(self) -> i64 {
+                i64::try_from(self).unwrap_or_else(|_| if self > 0 as $type { i64::MAX } else { i64::MIN })
+            }
+        })*
+    };
+}
+
+measures!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
+
+impl Measure for bool {
+    fn measure(self) -> i64 {
+        i64::from(self)
+    }
+}
+
+/// In nanoseconds.
+impl Measure for Duration {
+    fn measure(self) -> i64 {
+        self.as_nanos().measure()
+    }
+}
+
+/// What happened at one site.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Hits {
+    /// How often it was so.
+    pub so: u64,
+    /// How often it was not.
+    pub not_so: u64,
+    /// The least and the greatest number seen; of several things, how many were so at once.
+    pub range: Option<(i64, i64)>,
+    /// The values seen.
+    pub values: BTreeSet<Vec<i64>>,
+    /// How often a value was new and there were [`MOST_VALUES`] already.
+    pub beyond_limit: u64,
+}
+
+impl Hits {
+    pub(super) fn see(&mut self, is_so: bool) {
+        if is_so {
+            self.so += 1;
+        } else {
+            self.not_so += 1;
+        }
+    }
+
+    pub(super) fn mark(&mut self, number: i64) {
+        let (least, greatest) = self.range.unwrap_or((number, number));
+        self.range = Some((least.min(number), greatest.max(number)));
+    }
+
+    pub(super) fn take(&mut self, values: &[i64]) {
+        if self.values.contains(values) {
+            return;
+        }
+        if self.values.len() < MOST_VALUES {
+            self.values.insert(values.to_vec());
+        } else {
+            self.beyond_limit += 1;
+        }
+    }
+
+    /// How often it was reached.
+    pub fn reached(&self) -> u64 {
+        self.so + self.not_so
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.so += other.so;
+        self.not_so += other.not_so;
+        if let Some((least, greatest)) = other.range {
+            self.mark(least);
+            self.mark(greatest);
+        }
+        self.beyond_limit += other.beyond_limit;
+        self.values.extend(other.values.iter().cloned());
+        while self.values.len() > MOST_VALUES {
+            self.values.pop_last();
+            self.beyond_limit += 1;
+        }
+    }
+}
+
+/// What happened at all sites that were reached.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Assertions(BTreeMap<&'static Site, Hits>);
+
+impl Assertions {
+    /// The sites that were reached.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Site, &Hits)> {
+        self.0.iter().map(|(site, hits)| (*site, hits))
+    }
+
+    /// What happened at the sites with this message.
+    pub fn get(&self, message: &str) -> Option<&Hits> {
+        self.0.iter().find(|(site, _)| site.message == message).map(|(_, hits)| hits)
+    }
+
+    /// Adds what happened in another run.
+    pub fn merge(&mut self, other: &Self) {
+        for (site, hits) in &other.0 {
+            self.0.entry(site).or_default().merge(hits);
+        }
+    }
+
+    /// What these crates assert and nothing has shown: sites that were never reached, and what never was so, a line each.
+    pub fn gaps(&self, crates: &[&str]) -> Vec<String> {
+        let gap = |site: &'static Site| {
+            let hits = self.0.get(site);
+            match hits.map_or(0, Hits::reached) {
+                0 if site.must_be_reached => Some(format!("{site}: never reached")),
+                reached if reached > 0 && site.duty == Duty::Sometimes && hits?.so == 0 => {
+                    Some(format!("{site}: reached {reached} times, never so{}", self.closest(site)))
+                }
+                _ => None,
+            }
+        };
+        catalogue(crates).into_iter().filter_map(gap).collect()
+    }
+
+    fn closest(&self, site: &Site) -> String {
+        let Some((least, greatest)) = self.0.get(site).and_then(|hits| hits.range) else {
+            return String::new();
+        };
+        match site.shape {
+            Shape::All(names) => format!(", at most {greatest} of {} at once", names.len()),
+            Shape::Number(comparison) if comparison.is_upward() => format!(", {greatest} at most"),
+            Shape::Number(_) => format!(", {least} at least"),
+            _ => String::new(),
+        }
+    }
+
+    /// Where the limit of values was met: from there on new ones are not told apart.
+    pub fn limits_met(&self) -> Vec<String> {
+        let met = self.0.iter().filter(|(_, hits)| hits.beyond_limit > 0);
+        let line = |(site, hits): (&&Site, &Hits)| {
+            format!(
+                "LIMIT MET: {site} has more than {MOST_VALUES} values; {} new ones were not told apart and guide nothing",
+                hits.beyond_limit
+            )
+        };
+        met.map(line).collect()
+    }
+}
+
+/// The sites of one world.
+#[derive(Default)]
+pub(crate) struct Sites {
+    /// By address: one comparison at a hit. The order is nobody's business; see [`Sites::report`].
+    hits: BTreeMap<usize, (&'static Site, Hits)>,
+    postponed: Vec<(&'static Site, String)>,
+}
+
+impl Sites {
+    pub(super) fn of(&mut self, site: &'static Site) -> &mut Hits {
+        let address = std::ptr::from_ref(site) as usize;
+        &mut self.hits.entry(address).or_insert_with(|| (site, Hits::default())).1
+    }
+
+    pub(super) fn postpone(&mut self, site: &'static Site, evidence: String) {
+        self.postponed.push((site, evidence));
+    }
+
+    pub(super) fn take_postponed(&mut self) -> Vec<(&'static Site, String)> {
+        std::mem::take(&mut self.postponed)
+    }
+
+    pub(crate) fn report(&self) -> Assertions {
+        let mut all = Assertions::default();
+        for (site, hits) in self.hits.values() {
+            all.0.entry(site).or_default().merge(hits);
+        }
+        all
+    }
+}

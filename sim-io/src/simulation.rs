@@ -11,7 +11,9 @@
 //! at once on several threads.
 //! Not here: many seeds (`sim_runtime::campaign`), protocols.
 
+use std::any::type_name;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::panic::Location;
 use std::rc::Rc;
@@ -21,6 +23,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
+use sim_runtime::assert::crate_of;
 use sim_runtime::invariant::Invariant;
 use sim_runtime::scenario::{Scenario, Timeline, Watch};
 use sim_runtime::sync::Notify;
@@ -43,6 +46,8 @@ pub struct Simulation {
     /// Where processes and workloads were given to it, for reports.
     places: Places,
     judges: Vec<Judge>,
+    /// Crates whose assertions are the program's.
+    asserting: BTreeSet<&'static str>,
     config: SimulationConfig,
 }
 
@@ -81,7 +86,15 @@ impl Simulation {
         };
         let nothing = || -> Program { Arc::new(|_| async {}.boxed_local()) };
         let places = Places { processes: Location::caller(), workloads: Location::caller() };
-        Self { name, process: nothing(), workload: nothing(), places, judges: Vec::new(), config }
+        Self {
+            name,
+            process: nothing(),
+            workload: nothing(),
+            places,
+            judges: Vec::new(),
+            asserting: BTreeSet::new(),
+            config,
+        }
     }
 
     /// Its name in reports.
@@ -102,6 +115,7 @@ impl Simulation {
     {
         self.config.processes = how_many;
         self.places.processes = Location::caller();
+        self.asserting.insert(crate_of(type_name::<F>()));
         self.process = program("a process failed", factory);
         self
     }
@@ -119,6 +133,7 @@ impl Simulation {
     {
         self.config.workloads = how_many;
         self.places.workloads = Location::caller();
+        self.asserting.insert(crate_of(type_name::<F>()));
         self.workload = program("a workload failed", factory);
         self
     }
@@ -127,6 +142,14 @@ impl Simulation {
     #[must_use]
     pub fn invariant<I: Invariant + 'static>(mut self, make: impl Fn() -> I + Send + Sync + 'static) -> Self {
         self.judges.push(Box::new(move |world| world.watch(make())));
+        self
+    }
+
+    /// Assertions in this crate, named as in paths, are listed when they were never reached. The crates whose code the
+    /// factories of processes and workloads return are known already.
+    #[must_use]
+    pub fn asserting(mut self, name: &'static str) -> Self {
+        self.asserting.insert(name);
         self
     }
 
@@ -205,6 +228,10 @@ impl Scenario for Simulation {
 
     fn simpler(&self, plan: &Plan) -> Vec<Plan> {
         plan.simpler()
+    }
+
+    fn asserting(&self) -> Vec<&str> {
+        self.asserting.iter().copied().collect()
     }
 }
 

@@ -136,6 +136,18 @@ impl Event {
         }
     }
 
+    /// An integer field.
+    ///
+    /// # Errors
+    /// When there is no such field, or it is something else.
+    pub fn i64(&self, field: &str) -> Result<i64, FieldError> {
+        match self.get(field)? {
+            Value::I64(value) => Ok(*value),
+            Value::U64(value) if *value <= i64::MAX as u64 => Ok(*value as i64),
+            other => Err(self.wrong(field, other, "i64")),
+        }
+    }
+
     /// A truth value.
     ///
     /// # Errors
@@ -183,6 +195,11 @@ impl Events {
     pub(crate) fn since(&self, ordinal: u64) -> &[Event] {
         let from = ordinal.saturating_sub(self.base).min(self.events.len() as u64);
         &self.events[from as usize..]
+    }
+
+    /// The ordinal of the first that is held.
+    pub(crate) fn first_held(&self) -> u64 {
+        self.base
     }
 
     pub(crate) fn len(&self) -> u64 {

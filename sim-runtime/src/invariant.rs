@@ -72,18 +72,29 @@ impl<'a> View<'a> {
     }
 
     /// The `tracing` events named `name` that have come since `cursor`, which moves to the end.
+    ///
+    /// # Panics
+    /// When some of them are gone, in a run that keeps only the recent past: a cursor is to be moved at every look.
+    /// (Without that an invariant would miss what it is there to see.)
     pub fn since<'n>(
         &self,
         name: &'n str,
         cursor: &mut Cursor,
     ) -> impl Iterator<Item = &'a Event> + use<'a, 'n> {
-        let from = std::mem::replace(&mut cursor.0, self.events.len());
-        self.events.since(from).iter().filter(move |event| event.name == name)
+        self.events(cursor).iter().filter(move |event| event.name == name)
     }
 
     /// All `tracing` events that have come since `cursor`, which moves to the end.
+    ///
+    /// # Panics
+    /// As [`View::since`].
     pub fn events(&self, cursor: &mut Cursor) -> &'a [Event] {
         let from = std::mem::replace(&mut cursor.0, self.events.len());
+        let first_held = self.events.first_held();
+        assert!(
+            from >= first_held,
+            "a cursor stands at event {from}, and those before {first_held} are forgotten: move each cursor at every look"
+        );
         self.events.since(from)
     }
 

@@ -129,6 +129,12 @@ pub trait Scenario: Sync {
         Vec::new()
     }
 
+    /// The crates, as in paths, whose assertions are those of the program: a report lists which of these were never
+    /// reached. See [`crate::assert`].
+    fn asserting(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
     /// A record of the program's own in words, for reports.
     fn describe(&self, record: &Record) -> Option<String> {
         let _ = record;

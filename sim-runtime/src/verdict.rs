@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::ambient::DoorUse;
 use crate::assert::Assertions;
 use crate::device::Coverage;
+use crate::event::FieldError;
 use crate::rng::{hash_bytes, mix};
 
 /// The kinds of verdict.
@@ -144,6 +145,29 @@ impl Findings {
         let (property, shape) = (property.to_owned(), shape.to_owned());
         let (time_ns, record) = (self.now_ns, self.record);
         self.failures.push(Failure { category, property, shape, evidence, time_ns, record });
+    }
+
+    /// What a field of an event holds. An event that does not have it, or as something else, is a failure of the run
+    /// which says what the event has instead.
+    ///
+    /// ```
+    /// # use sim_runtime::{event::Event, verdict::Findings};
+    /// # fn observe(event: &Event, found: &mut Findings) {
+    /// if let Some(term) = found.field(event.u64("term")) {
+    ///     assert_ne!(term, 0);
+    /// }
+    /// # }
+    /// ```
+    pub fn field<T>(&mut self, value: Result<T, FieldError>) -> Option<T> {
+        let refused = |error: FieldError| {
+            self.failure(
+                Category::Crash,
+                "fields of events",
+                "an event is not as declared",
+                error.to_string(),
+            );
+        };
+        value.map_err(refused).ok()
     }
 
     /// A rule was broken; whether harm follows is for others to see.

@@ -183,3 +183,70 @@ fn an_invariant_may_log_and_one_that_panics_is_the_verdict_by_name() {
     assert_eq!(first.category, Category::Crash);
     assert!(first.evidence.contains("fragile") && first.evidence.contains("three is too many"));
 }
+
+/// Reads what `field` says in every event, or looks only once, at the end.
+struct Reader {
+    field: &'static str,
+    looks_late: bool,
+    cursor: Cursor,
+    sum: i64,
+}
+
+impl Reader {
+    fn read(&mut self, view: &View<'_>, found: &mut Findings) {
+        for event in view.since("tick", &mut self.cursor) {
+            self.sum += found.field(event.i64(self.field)).unwrap_or(0);
+        }
+    }
+}
+
+impl Invariant for Reader {
+    fn name(&self) -> &'static str {
+        "reader"
+    }
+
+    fn observe(&mut self, view: &View<'_>, found: &mut Findings) {
+        if !self.looks_late {
+            self.read(view, found);
+        }
+    }
+
+    fn finish(&mut self, view: &View<'_>, found: &mut Findings) {
+        self.read(view, found);
+        if self.sum != 0 {
+            found.violation("sums to nothing", "", self.sum.to_string());
+        }
+    }
+}
+
+fn read(field: &'static str, looks_late: bool, ticks: i64) -> (Option<String>, String) {
+    let mut world = World::new(3, Options::default());
+    world.watch(Reader { field, looks_late, cursor: Cursor::default(), sum: 0 });
+    world.run(async move {
+        for n in 0..ticks {
+            tracing::info!(signed = if n % 2 == 0 { -1 } else { 1 }, text = "one", "tick");
+            sleep(Duration::from_millis(1)).await;
+        }
+    });
+    let first = world.report().findings.first().cloned();
+    (first.as_ref().map(|f| f.property.clone()), first.map(|f| f.evidence).unwrap_or_default())
+}
+
+#[test]
+fn fields_are_typed_and_what_an_event_does_not_have_is_said_clearly() {
+    assert_eq!(read("signed", false, 4), (None, String::new()));
+    let (property, evidence) = read("text", false, 4);
+    assert_eq!(property.as_deref(), Some("fields of events"));
+    assert_eq!(evidence, r#"field "text" of event "tick" is Text("one"), not i64"#);
+    let (property, evidence) = read("none", false, 4);
+    assert_eq!(property.as_deref(), Some("fields of events"));
+    assert_eq!(evidence, r#"event "tick" has no field "none"; it has ["signed", "text"]"#);
+}
+
+#[test]
+fn a_cursor_that_fell_behind_is_told_so_and_misses_nothing_in_silence() {
+    assert_eq!(read("signed", true, 100), (None, String::new()));
+    let (property, evidence) = read("signed", true, 5_000);
+    assert_eq!(property.as_deref(), Some("panic"));
+    assert!(evidence.contains("reader") && evidence.contains("move each cursor"), "{evidence}");
+}

@@ -148,6 +148,11 @@ impl Summary {
         self.virtual_ns += u128::from(report.virtual_ns);
     }
 
+    /// Adds a run that the harness did not survive.
+    pub(crate) fn add_broken(&mut self, seed: u64, evidence: String) {
+        self.add_lost(lost(seed, Category::Crash, "panic in the harness", evidence));
+    }
+
     fn add_lost(&mut self, lost: FailedRun) {
         self.runs += 1;
         *self.verdicts.entry(lost.first.category).or_default() += 1;
@@ -210,7 +215,7 @@ where
                 on_run(Some(&report), &summary);
             }
             Ok(News::Lost(seed, evidence)) => {
-                summary.add_lost(lost(seed, Category::Crash, "panic in the harness", evidence));
+                summary.add_broken(seed, evidence);
                 on_run(None, &summary);
             }
             Ok(News::Idle) => busy -= 1,

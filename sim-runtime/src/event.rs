@@ -287,6 +287,9 @@ impl Subscriber for Capture {
             fields: collect.fields,
         };
         let digest = event.digest();
+        if let Some(scout) = &handle.core.scout {
+            scout.event(&event);
+        }
         let text = handle.core.tape.as_ref().map(|_| event.text_line());
         let ordinal = {
             let mut events = handle.core.events.borrow_mut();

@@ -194,6 +194,12 @@ impl World {
         if core.trace.borrow().wants_look() {
             self.observe();
         }
+        if let Some(scout) = &self.handle.core.scout {
+            scout.look(&self.handle);
+            if scout.is_over(self.steps) {
+                self.handle.core.ended.set(true);
+            }
+        }
         Step::Ran
     }
 

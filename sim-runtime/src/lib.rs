@@ -25,6 +25,7 @@
 //! | [`scenario`] | timelines as data, and what can run one |
 //! | [`campaign`] | one scenario under many seeds |
 //! | [`shrink`] | a failing timeline made smaller |
+//! | [`explore`] | guided search: from states that are worth having |
 //! | [`determinism`] | whether runs of one timeline are one, and what is to blame if not |
 //! | [`testing`] | many seeds of a program as one test: [`macro@test`] |
 //!
@@ -53,6 +54,7 @@ pub mod verdict;
 pub mod scenario;
 pub mod campaign;
 pub mod shrink;
+pub mod explore;
 pub mod determinism;
 pub mod testing;
 

@@ -20,7 +20,7 @@ use slab::Slab;
 use crate::context;
 use crate::device::Coverage;
 use crate::node::{NodeId, Owner};
-use crate::rng::hash_name;
+use crate::rng::{hash_name, mix};
 use crate::sync::oneshot;
 use crate::trace::WindowHit;
 use crate::world::Handle;
@@ -78,6 +78,16 @@ impl Windows {
         &mut self.counts[at]
     }
 
+    /// A hash of the names of the windows that are open on a node.
+    pub(crate) fn open_on(&self, node: NodeId) -> u64 {
+        let names = self.open.iter().filter(|(_, open)| open.owner.node == node).map(|(_, open)| open.name);
+        // Several of one name are as one.
+        let mut names: Vec<u64> = names.map(hash_name).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().fold(0, mix)
+    }
+
     pub(crate) fn coverage(&self, into: &mut Coverage) {
         for count in &self.counts {
             into.add(&format!("window opened: {}", count.name), count.opened);
@@ -108,6 +118,9 @@ impl Handle {
             windows.count(name).opened += 1;
             windows.open.insert(Open { name, owner, opened_ns })
         };
+        if let Some(scout) = &self.core.scout {
+            scout.moment(name, owner.node);
+        }
         self.tell_waiters(name, Opened { node: owner.node, opened_ns, expected_ns });
         WindowId { slot, owner }
     }
@@ -211,6 +224,9 @@ pub fn point(name: &'static str) {
                 count.latest_ns.resize(at + 1, None);
             }
             count.latest_ns[at] = Some(opened.opened_ns);
+        }
+        if let Some(scout) = &handle.core.scout {
+            scout.moment(name, opened.node);
         }
         handle.tell_waiters(name, opened);
     }

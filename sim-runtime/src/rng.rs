@@ -204,11 +204,14 @@ fn below(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
 }
 
+/// The name by which an [`Override`] means every field, and the streams of programs too.
+pub const ALL_FIELDS: &str = "*";
+
 /// An edit of a timeline: a field held at a value for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Override {
-    /// The field's name.
+    /// The field's name, or [`ALL_FIELDS`].
     pub field: String,
     /// The key (link, disk, node) it holds for; all keys when absent.
     pub key: Option<u64>,
@@ -375,12 +378,28 @@ impl Fields {
         mix(seed, *taken)
     }
 
+    /// By what streams of programs are seeded anew at this time, if they are.
+    #[inline]
+    pub(crate) fn reseeded_streams(&self, now_ns: u64) -> Option<u64> {
+        if self.plain { None } else { self.reseeded_by(now_ns) }
+    }
+
+    #[cold]
+    fn reseeded_by(&self, now_ns: u64) -> Option<u64> {
+        self.overrides.iter().rev().find_map(|o| match o.set {
+            Set::Reseed(by) if o.field == ALL_FIELDS && (o.from_ns..o.to_ns).contains(&now_ns) => Some(by),
+            _ => None,
+        })
+    }
+
     /// Later overrides win.
     #[cold]
     fn overridden(&self, sample: Sample, row: Row, bucket: u64, at_ns: u64) -> Sample {
         let Row { field, key, base } = row;
         let holds = |o: &&Override| {
-            o.field == field.name && o.key.is_none_or(|k| k == key) && (o.from_ns..o.to_ns).contains(&at_ns)
+            (o.field == field.name || o.field == ALL_FIELDS)
+                && o.key.is_none_or(|k| k == key)
+                && (o.from_ns..o.to_ns).contains(&at_ns)
         };
         match self.overrides.iter().rev().find(holds).map(|o| o.set) {
             None => sample,
@@ -397,18 +416,35 @@ pub struct Stream {
     generator: Xoshiro256PlusPlus,
     /// Where draws are noted, and as those of which stream.
     draws: Option<(Draws, u64)>,
+    /// By what it was seeded anew.
+    reseeded: Option<u64>,
 }
 
 impl Stream {
     pub(crate) fn new(seed: u64, draws: Draws) -> Self {
-        Self { generator: Xoshiro256PlusPlus::seed_from_u64(seed), draws: Some((draws, seed)) }
+        Self {
+            generator: Xoshiro256PlusPlus::seed_from_u64(seed),
+            draws: Some((draws, seed)),
+            reseeded: None,
+        }
     }
 
     /// A stream outside any run, for deriving a configuration or a plan from a seed. Streams of different
     /// names are independent, so a new question asked of one does not reshuffle the other.
     pub fn derive(seed: u64, name: &str) -> Self {
         let generator = Xoshiro256PlusPlus::seed_from_u64(mix(seed, hash_name(name)));
-        Self { generator, draws: None }
+        Self { generator, draws: None, reseeded: None }
+    }
+
+    /// From now on draws as one that `by` has been mixed into the seed of; nothing changes at the second time.
+    #[cold]
+    pub(crate) fn reseed_once(&mut self, by: u64) {
+        if let Some((_, seed)) = &self.draws
+            && self.reseeded != Some(by)
+        {
+            self.generator = Xoshiro256PlusPlus::seed_from_u64(mix(*seed, by));
+            self.reseeded = Some(by);
+        }
     }
 
     /// A number in `0..n`.

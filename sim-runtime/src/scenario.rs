@@ -9,8 +9,11 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::rng::Override;
+use crate::explore::{General, Signature};
+use crate::node::NodeId;
+use crate::rng::{Override, Stream};
 use crate::trace::Record;
 use crate::verdict::{Failure, RunReport};
 
@@ -133,6 +136,43 @@ pub trait Scenario: Sync {
     /// reached. See [`crate::assert`].
     fn asserting(&self) -> Vec<&str> {
         Vec::new()
+    }
+
+    /// What a state of the program is to a search; that of any program by default.
+    fn signature(&self) -> Box<dyn Signature> {
+        Box::new(General::default())
+    }
+
+    /// A change of the plan that a search may try after a moment on `node` at `at_ns`, for [`Scenario::edit_plan`]: a
+    /// fault more, less, elsewhere in time. Plain data, without absolute times; none where the plan has nothing to change.
+    fn plan_edit(
+        &self,
+        timeline: &Timeline<Self::Config, Self::Plan>,
+        node: NodeId,
+        at_ns: u64,
+        stream: &mut Stream,
+    ) -> Option<Value> {
+        let _ = (timeline, node, at_ns, stream);
+        None
+    }
+
+    /// The plan of `timeline`, changed as `edit` says after a moment on `node` at `at_ns`, and the same before; `None`
+    /// when that is not understood.
+    fn edit_plan(
+        &self,
+        timeline: &Timeline<Self::Config, Self::Plan>,
+        node: NodeId,
+        at_ns: u64,
+        edit: &Value,
+    ) -> Option<Self::Plan> {
+        let _ = (timeline, node, at_ns, edit);
+        None
+    }
+
+    /// From when on nothing is worth a search any more: the faults are over.
+    fn explored_until_ns(&self, timeline: &Timeline<Self::Config, Self::Plan>) -> u64 {
+        let _ = timeline;
+        u64::MAX
     }
 
     /// A record of the program's own in words, for reports.

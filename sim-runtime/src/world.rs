@@ -28,6 +28,7 @@ use crate::determinism::{Tape, arranged};
 use crate::device::{AnyDevice, DEVICES, Device, DeviceId};
 use crate::event::Events;
 use crate::executor::Inbox;
+use crate::explore::Scout;
 use crate::node::{Node, NodeId, Owner};
 use crate::probe::Windows;
 use crate::rng::{BUCKET_NS, Chance, Draws, Field, Fields, Override, Row, Sample, Stream, hash_name, mix};
@@ -126,6 +127,8 @@ pub(crate) struct Core {
     pub(crate) counters: RefCell<BTreeMap<&'static str, u64>>,
     /// What happened at the assertions.
     pub(crate) sites: RefCell<Sites>,
+    /// Who watches the run for a search.
+    pub(crate) scout: Option<Rc<Scout>>,
     pub(crate) findings: RefCell<Findings>,
     /// Set when the run must end before its main task does.
     pub(crate) ended: Cell<bool>,
@@ -289,6 +292,7 @@ impl Handle {
     /// A stream of its own for (`name`, `key`), from its beginning.
     pub fn stream(&self, name: &str, key: u64) -> Stream {
         let seed = mix(mix(self.core.seed, hash_name(name)), key);
+        let seed = self.core.fields.reseeded_streams(self.now_ns()).map_or(seed, |by| mix(seed, by));
         if let Some(tape) = &self.core.tape {
             tape.name_stream(seed, format!("{name:?} at {key}"));
         }
@@ -296,7 +300,13 @@ impl Handle {
     }
 
     pub(crate) fn node_stream<R>(&self, draw: impl FnOnce(&mut Stream) -> R) -> R {
-        draw(&mut self.core.nodes.borrow_mut()[self.owner().node.index()].stream)
+        let reseeded = self.core.fields.reseeded_streams(self.now_ns());
+        let mut nodes = self.core.nodes.borrow_mut();
+        let stream = &mut nodes[self.owner().node.index()].stream;
+        if let Some(by) = reseeded {
+            stream.reseed_once(by);
+        }
+        draw(stream)
     }
 
     /// The world's device of type `D`, created at first use.
@@ -389,6 +399,9 @@ impl Handle {
         if let Some(tape) = &self.core.tape {
             tape.record(record);
         }
+        if let Some(scout) = &self.core.scout {
+            scout.record(&record);
+        }
     }
 
     /// Counts something for the coverage table. Not for every message: devices keep their own counters.
@@ -479,6 +492,7 @@ impl World {
     /// A world in which nothing has happened. Everything in it follows from `seed` and `options`.
     pub fn new(seed: u64, options: Options) -> Self {
         let (tape, salts) = arranged();
+        let scout = crate::explore::sent();
         let draws = Draws::onto(tape.clone());
         if let Some(tape) = &tape {
             tape.name_stream(seed, "the host's".to_owned());
@@ -512,7 +526,8 @@ impl World {
             events: RefCell::default(),
             windows: RefCell::default(),
             counters: RefCell::default(),
-            sites: RefCell::default(),
+            sites: RefCell::new(Sites::new(scout.is_some())),
+            scout,
             findings: RefCell::default(),
             ended: Cell::new(false),
             devices: Default::default(),

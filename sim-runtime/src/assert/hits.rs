@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::rng::mix;
+
 use super::site::{Duty, Shape, Site, catalogue};
 
 /// So many different values of one `assert_sometimes_each!` are told apart. More are counted, and said to be too many.
@@ -56,6 +58,8 @@ pub struct Hits {
     pub values: BTreeSet<Vec<i64>>,
     /// How often a value was new and there were [`MOST_VALUES`] already.
     pub beyond_limit: u64,
+    /// The value that was new last, as a hash.
+    latest: u64,
 }
 
 impl Hits {
@@ -78,9 +82,22 @@ impl Hits {
         }
         if self.values.len() < MOST_VALUES {
             self.values.insert(values.to_vec());
+            self.latest = values.iter().fold(1, |hash, value| mix(hash, *value as u64));
         } else {
             self.beyond_limit += 1;
         }
+    }
+
+    /// How far a run has come at this site, as a number that is another when it comes further: it is so for the first
+    /// time, has a value that is new, or a watermark rises.
+    fn progress(&self, site: &Site) -> u64 {
+        let first = u64::from(self.so > 0) << 1 | u64::from(self.reached() > 0);
+        let mark = self.range.map(|(least, greatest)| match site.shape {
+            // What is always so is nearest to failing at the other end.
+            Shape::Number(comparison) if comparison.is_upward() == (site.duty == Duty::Always) => least,
+            _ => greatest,
+        });
+        mix(mix(first, mark.map_or(0, |mark| mark as u64)), self.latest)
     }
 
     /// How often it was reached.
@@ -172,12 +189,32 @@ pub(crate) struct Sites {
     /// By address: one comparison at a hit. The order is nobody's business; see [`Sites::report`].
     hits: BTreeMap<usize, (&'static Site, Hits)>,
     postponed: Vec<(&'static Site, String)>,
+    /// What is new, with a number for it, where a search asks.
+    news: Option<Vec<(&'static Site, u64)>>,
 }
 
 impl Sites {
-    pub(super) fn of(&mut self, site: &'static Site) -> &mut Hits {
+    /// With news for a search, or without.
+    pub(crate) fn new(with_news: bool) -> Self {
+        Self { news: with_news.then(Vec::new), ..Self::default() }
+    }
+
+    /// Something happens at `site`.
+    pub(super) fn note(&mut self, site: &'static Site, happen: impl FnOnce(&mut Hits)) {
         let address = std::ptr::from_ref(site) as usize;
-        &mut self.hits.entry(address).or_insert_with(|| (site, Hits::default())).1
+        let hits = &mut self.hits.entry(address).or_insert_with(|| (site, Hits::default())).1;
+        let Some(news) = &mut self.news else { return happen(hits) };
+        let before = hits.progress(site);
+        happen(hits);
+        let after = hits.progress(site);
+        if before != after {
+            news.push((site, after));
+        }
+    }
+
+    /// What is new since this was asked last.
+    pub(crate) fn take_news(&mut self) -> Vec<(&'static Site, u64)> {
+        self.news.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     pub(super) fn postpone(&mut self, site: &'static Site, evidence: String) {

@@ -46,7 +46,7 @@ impl Site {
     #[inline]
     pub fn see(&'static self, is_so: bool, evidence: impl FnOnce() -> String) {
         let seen = context::with(|world| {
-            world.core.sites.borrow_mut().of(self).see(is_so);
+            world.core.sites.borrow_mut().note(self, |hits| hits.see(is_so));
         });
         self.judge(seen.is_some(), is_so, evidence);
     }
@@ -65,10 +65,10 @@ impl Site {
         let (left, right) = (left.measure(), right.measure());
         let is_so = comparison.holds(left, right);
         let seen = context::with(|world| {
-            let mut sites = world.core.sites.borrow_mut();
-            let hits = sites.of(self);
-            hits.see(is_so);
-            hits.mark(left);
+            world.core.sites.borrow_mut().note(self, |hits| {
+                hits.see(is_so);
+                hits.mark(left);
+            });
         });
         self.judge(seen.is_some(), is_so, || {
             let text = evidence();
@@ -81,10 +81,10 @@ impl Site {
     #[doc(hidden)]
     pub fn see_together(&'static self, are_so: &[bool]) {
         context::with(|world| {
-            let mut sites = world.core.sites.borrow_mut();
-            let hits = sites.of(self);
-            hits.see(are_so.iter().all(|is_so| *is_so));
-            hits.mark(are_so.iter().filter(|is_so| **is_so).count() as i64);
+            world.core.sites.borrow_mut().note(self, |hits| {
+                hits.see(are_so.iter().all(|is_so| *is_so));
+                hits.mark(are_so.iter().filter(|is_so| **is_so).count() as i64);
+            });
         });
     }
 
@@ -92,10 +92,10 @@ impl Site {
     #[doc(hidden)]
     pub fn see_values(&'static self, values: &[i64]) {
         context::with(|world| {
-            let mut sites = world.core.sites.borrow_mut();
-            let hits = sites.of(self);
-            hits.see(true);
-            hits.take(values);
+            world.core.sites.borrow_mut().note(self, |hits| {
+                hits.see(true);
+                hits.take(values);
+            });
         });
     }
 

@@ -23,22 +23,60 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sim_runtime::assert::crate_of;
+use sim_runtime::determinism;
+use sim_runtime::explore::{self, Exploration, Explored, Lost, Recipe, Settings, Stable};
 use sim_runtime::invariant::Invariant;
+use sim_runtime::rng::Stream;
 use sim_runtime::scenario::{Scenario, Timeline, Watch};
 use sim_runtime::sync::Notify;
 pub use sim_runtime::testing::Outcome;
 use sim_runtime::verdict::{Category, RunReport};
 use sim_runtime::{Handle, NodeId, Options, World};
 
-use crate::nemesis::{self, Plan, PlanConfig};
+use crate::nemesis::{self, Plan, PlanConfig, PlanEdit};
 use crate::net::{Net, NetConfig};
 use crate::story::{Deeds, Plain, Proof, Reach, Recording, Style, Tape, as_plain_lines, draw};
 
 type Program = Arc<dyn Fn(NodeId) -> LocalBoxFuture<'static, ()> + Send + Sync>;
 type Judge = Box<dyn Fn(&mut World) + Send + Sync>;
 
-/// A program under test. Build it, then run seeds ([`Scenario::run_seed`]) or hand it to a campaign.
+/// A program under test. Build it, then run seeds ([`Scenario::run_seed`]), hand it to a campaign, or search it
+/// ([`Simulation::explore`], [`Simulation::until_coverage_stable`]).
+///
+/// Everything is given as a factory, because each run makes it anew. What can be made only once is refused by the
+/// compiler: a future,
+///
+/// ```compile_fail,E0277
+/// # use sim_io::simulation::Simulation;
+/// async fn client() {}
+/// Simulation::new("once").workloads(1, client());
+/// ```
+///
+/// a factory that gives away what it holds,
+///
+/// ```compile_fail,E0507
+/// # use sim_io::simulation::Simulation;
+/// let orders = vec![1, 2, 3];
+/// Simulation::new("once").workloads(1, move |_| async move { drop(orders) });
+/// ```
+///
+/// and one that runs would share.
+///
+/// ```compile_fail,E0277
+/// # use sim_io::simulation::Simulation;
+/// let book = std::rc::Rc::new(std::cell::Cell::new(0));
+/// Simulation::new("shared").workloads(1, move |_| { let book = book.clone(); async move { book.set(1) } });
+/// ```
+///
+/// This is how it is meant:
+///
+/// ```
+/// # use sim_io::simulation::Simulation;
+/// let orders = vec![1, 2, 3];
+/// Simulation::new("anew").workloads(1, move |_| { let orders = orders.clone(); async move { drop(orders) } });
+/// ```
 pub struct Simulation {
     name: &'static str,
     process: Program,
@@ -232,6 +270,68 @@ impl Scenario for Simulation {
 
     fn asserting(&self) -> Vec<&str> {
         self.asserting.iter().copied().collect()
+    }
+
+    fn plan_edit(
+        &self,
+        timeline: &Timeline<SimulationConfig, Plan>,
+        node: NodeId,
+        at_ns: u64,
+        stream: &mut Stream,
+    ) -> Option<Value> {
+        let edit = PlanEdit::draw(&timeline.plan, &timeline.config.faults, node, at_ns, stream)?;
+        Some(serde_json::to_value(edit).expect("an edit is plain data"))
+    }
+
+    fn edit_plan(
+        &self,
+        timeline: &Timeline<SimulationConfig, Plan>,
+        node: NodeId,
+        at_ns: u64,
+        edit: &Value,
+    ) -> Option<Plan> {
+        let edit: PlanEdit = serde_json::from_value(edit.clone()).ok()?;
+        edit.apply(&timeline.plan, &timeline.config.faults, node, at_ns)
+    }
+
+    fn explored_until_ns(&self, timeline: &Timeline<SimulationConfig, Plan>) -> u64 {
+        timeline.plan.heal_at_ns
+    }
+}
+
+/// Searches. Each takes the simulation: its runs go on several threads.
+impl Simulation {
+    /// Runs seeds from 1 on until `plateau_seeds` in a row show no state, near miss or step of an assertion that is new,
+    /// or `max_seeds` were run, which [`Stable::line`] says. Needs no assertion: see [`Scenario::signature`].
+    pub fn until_coverage_stable(self, plateau_seeds: u64, max_seeds: u64) -> Stable {
+        let Exploration { workers, .. } = Exploration::default();
+        let hung_after = Settings::default().hung_after;
+        explore::until_coverage_stable(&Arc::new(self), workers, (plateau_seeds, max_seeds), hung_after)
+    }
+
+    /// Searches from states that are worth having. More can be said with [`Simulation::explore_as`].
+    pub fn explore(self, exploration: Exploration) -> Explored<SimulationConfig, Plan> {
+        self.explore_as(&Settings { exploration, ..Settings::default() })
+    }
+
+    /// Searches as these settings say.
+    pub fn explore_as(self, settings: &Settings) -> Explored<SimulationConfig, Plan> {
+        explore::explore(&Arc::new(self), settings, |_| {})
+    }
+
+    /// Follows a recipe from a seed and runs what comes of it.
+    ///
+    /// # Errors
+    /// When a moment of the recipe does not come.
+    pub fn replay_timeline(&self, seed: u64, recipe: &Recipe) -> Result<RunReport, Lost> {
+        let timeline = recipe.follow(self, &self.timeline(seed))?;
+        Ok(self.run(&timeline, Watch::default()).0)
+    }
+
+    #[must_use = "a divergence is told, not raised: `expect_deterministic` raises it"]
+    /// Whether each of these seeds runs alike every time; see [`sim_runtime::determinism`].
+    pub fn check_determinism(&self, seeds: impl IntoIterator<Item = u64>) -> determinism::Checked {
+        sim_runtime::check_determinism(self, seeds)
     }
 }
 

@@ -5,6 +5,7 @@ pub mod campaign;
 pub mod check_determinism;
 pub mod check_history;
 pub mod corpus;
+pub mod explore;
 pub mod merge;
 pub mod outcome;
 pub mod replay;

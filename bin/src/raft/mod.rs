@@ -19,6 +19,7 @@ mod damage;
 mod simpler;
 mod valid;
 mod milestones;
+mod likeness;
 mod saved;
 
 pub use config::{Config, Profile};
@@ -33,11 +34,13 @@ use std::time::Duration;
 use oracles::records::{Healed, Quiesced, Settled};
 use oracles::{Judge, JudgeConfig, Recorder, Sweeps, Witness};
 use raft_async::{Carrier, Kv, Planted, Sessions};
+use serde_json::Value;
 use sim_io::fs::Disks;
-use sim_io::nemesis::{self, Plan};
+use sim_io::nemesis::{self, Plan, PlanEdit};
 use sim_io::net::Net;
 use sim_io::story::{Recording, Tape};
-use sim_runtime::rng::Chance;
+use sim_runtime::explore::Signature;
+use sim_runtime::rng::{Chance, Stream};
 use sim_runtime::scenario::{Scenario, Timeline, Watch};
 use sim_runtime::sync::{Notify, watch};
 use sim_runtime::time::{Instant, sleep, timeout};
@@ -49,6 +52,7 @@ use census::{Census, Progress};
 use clients::{Board, Phase};
 use damage::Operator;
 use features::Without;
+use likeness::Likeness;
 use milestones::Surveyor;
 use story::Story;
 
@@ -130,6 +134,34 @@ impl Scenario for Raft {
 
     fn simpler(&self, plan: &Plan) -> Vec<Plan> {
         plan.simpler()
+    }
+
+    fn asserting(&self) -> Vec<&str> {
+        vec!["raft_async", "oracles", "bin"]
+    }
+
+    fn signature(&self) -> Box<dyn Signature> {
+        Box::new(Likeness::default())
+    }
+
+    fn plan_edit(
+        &self,
+        timeline: &RaftTimeline,
+        node: NodeId,
+        at_ns: u64,
+        stream: &mut Stream,
+    ) -> Option<Value> {
+        let edit = PlanEdit::draw(&timeline.plan, &timeline.config.faults, node, at_ns, stream)?;
+        Some(serde_json::to_value(edit).expect("an edit is plain data"))
+    }
+
+    fn edit_plan(&self, timeline: &RaftTimeline, node: NodeId, at_ns: u64, edit: &Value) -> Option<Plan> {
+        let edit: PlanEdit = serde_json::from_value(edit.clone()).ok()?;
+        edit.apply(&timeline.plan, &timeline.config.faults, node, at_ns)
+    }
+
+    fn explored_until_ns(&self, timeline: &RaftTimeline) -> u64 {
+        timeline.plan.heal_at_ns
     }
 
     fn moves(&self, timeline: &RaftTimeline, failure: &Failure) -> Vec<RaftTimeline> {

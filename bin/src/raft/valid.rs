@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sim_io::nemesis::{Fault, Target};
 use sim_runtime::NodeId;
-use sim_runtime::rng::Override;
+use sim_runtime::rng::{ALL_FIELDS, Override};
 use sim_runtime::schedule::Schedule;
 
 use super::RaftTimeline;
@@ -150,7 +150,7 @@ fn validate_override(edit: &Override) -> Result<(), String> {
     if from_ns >= to_ns {
         return Err(format!("an override of `{field}` ends before it begins"));
     }
-    if !FIELDS.contains(&field.as_str()) {
+    if field != ALL_FIELDS && !FIELDS.contains(&field.as_str()) {
         return Err(format!("there is no field `{field}`"));
     }
     Ok(())

@@ -56,6 +56,15 @@ impl Fault {
         }
     }
 
+    /// Replaces the targets that are meant.
+    pub(super) fn replace_targets(&mut self, mut is_meant: impl FnMut(&Target) -> bool, by: &Target) {
+        for target in self.targets() {
+            if is_meant(target) {
+                *target = by.clone();
+            }
+        }
+    }
+
     /// The same fault, to the nodes that `resolve` says its targets mean.
     pub(super) fn concrete(&self, resolve: impl Fn(&Target) -> Vec<NodeId>) -> Self {
         let mut fault = self.clone();

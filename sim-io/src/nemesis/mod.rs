@@ -10,6 +10,7 @@
 //! | `merge` | two faults in one, and faults that come sooner |
 //! | `vary` | plans with faults varied at random |
 //! | `concrete` | plans for the nodes that were meant, and for other nodes |
+//! | `edit` | changes of a plan from a moment on, for a guided search |
 //! | `driver` | [`run`]: applies faults and takes them back |
 //!
 //! Invariants: whatever the nemesis did is undone when [`run`] returns; a plan decides nothing while it runs
@@ -24,9 +25,11 @@ mod milder;
 mod merge;
 mod vary;
 mod concrete;
+mod edit;
 mod driver;
 
 pub use driver::run;
+pub use edit::PlanEdit;
 pub use fault::{Fault, Links, PlannedFault, Target, When};
 pub use kind::FaultKind;
 pub use plan::{Aim, Plan, PlanConfig};

@@ -9,7 +9,7 @@
 //! way first; what is picked depends on the stream and on what was added, in what order, alone.
 //! Not here: what is done from there (`search.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::recipe::Recipe;
@@ -50,13 +50,16 @@ pub(super) struct Frontier<T> {
     /// In how many runs each key was seen.
     seen: BTreeMap<u64, u64>,
     by_root: BTreeMap<usize, usize>,
+    /// What roots had that are closed: the next run that shows it may take it up.
+    free: BTreeSet<u64>,
     /// How many had to give way.
     pub(super) evicted: u64,
 }
 
 impl<T> Frontier<T> {
     pub(super) fn new(most: usize) -> Self {
-        Self { entries: Vec::new(), most, seen: BTreeMap::new(), by_root: BTreeMap::new(), evicted: 0 }
+        let (seen, by_root, free) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Self { entries: Vec::new(), most, seen, by_root, free, evicted: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -68,6 +71,11 @@ impl<T> Frontier<T> {
         let seen = self.seen.entry(key).or_default();
         *seen += 1;
         *seen == 1
+    }
+
+    /// Takes up `key`, if it is free.
+    pub(super) fn takes_up(&mut self, key: u64) -> bool {
+        self.free.remove(&key)
     }
 
     fn energy(&self, entry: &Entry<T>) -> u64 {
@@ -113,7 +121,8 @@ impl<T> Frontier<T> {
 
     /// Everything that goes back to `root` goes.
     pub(super) fn close_root(&mut self, root: usize) {
-        self.entries.retain(|entry| entry.root != root);
+        let gone = self.entries.extract_if(.., |entry| entry.root == root);
+        self.free.extend(gone.map(|entry| entry.key));
         self.by_root.remove(&root);
     }
 

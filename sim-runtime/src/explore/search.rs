@@ -301,16 +301,17 @@ where
         let can_grow = job.recipe.0.len() < self.settings.exploration.max_recipe_len;
         let mut fresh = 0;
         for Sighting { key, novelty, anchor, time_ns } in sightings {
-            if !self.frontier.is_new(*key) {
-                continue;
+            let is_new = self.frontier.is_new(*key);
+            if is_new {
+                fresh += 1;
+                match novelty {
+                    Novelty::State => self.known.states += 1,
+                    Novelty::NearMiss(_) => self.known.near_misses += 1,
+                    Novelty::Assertion(_) => self.known.assertion_steps += 1,
+                }
             }
-            fresh += 1;
-            match novelty {
-                Novelty::State => self.known.states += 1,
-                Novelty::NearMiss(_) => self.known.near_misses += 1,
-                Novelty::Assertion(_) => self.known.assertion_steps += 1,
-            }
-            if can_grow && *time_ns < until_ns {
+            let is_worth_it = can_grow && *time_ns < until_ns;
+            if is_worth_it && (is_new || self.frontier.takes_up(*key)) {
                 let sight = (*key, novelty.clone(), anchor.clone(), *time_ns);
                 let origin = (job.root, job.timeline.clone(), job.recipe.clone());
                 self.frontier.add(Entry::new(sight, origin));

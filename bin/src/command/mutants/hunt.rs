@@ -102,6 +102,11 @@ fn catch(mutant: Mutant, failures: &[Failure], seed: u64) -> Option<Catch> {
     Some(Catch { seed, oracles, expected })
 }
 
+/// Whether the run of `report` is a catch of `mutant`.
+pub(in crate::command) fn is_catch(mutant: Mutant, report: &RunReport) -> bool {
+    catch(mutant, &report.findings.failures, report.seed).is_some()
+}
+
 /// A scenario whose "seeds" say which defect is planted, too.
 pub(super) struct Hunt {
     raft: Raft,

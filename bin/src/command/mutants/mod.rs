@@ -19,6 +19,7 @@ use crate::out::{Out, complain};
 use crate::raft::Raft;
 use crate::raft::features::Feature;
 use crate::{say, signals};
+pub(in crate::command) use hunt::is_catch;
 use hunt::{Hunt, Quarry};
 use report::Report;
 

@@ -1,0 +1,228 @@
+//! `explore`: guided search, from states that are worth having.
+//!
+//! What is found is written as timelines, which `replay` and `shrink` take. Beside each the recipe: how it came of its
+//! root, in moments rather than times.
+//!
+//! Not here: the search (`sim_runtime::explore`), what it is worth (`report.rs`).
+
+mod report;
+
+pub use report::{ExploreReportArgs, run as run_report};
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use sim_io::nemesis::Plan;
+use sim_runtime::explore::{self, Exploration, Explored, Finding, Settings};
+use sim_runtime::scenario::Scenario;
+use sim_runtime::verdict::Category;
+
+use super::shrink;
+use crate::cli::{Shape, Status, Unusable, create, duration, write_json, write_saved};
+use crate::out::{Out, complain};
+use crate::raft::{Config, Saved};
+use crate::{say, signals};
+
+/// `explore`
+#[derive(Args, Clone, Debug)]
+pub struct ExploreArgs {
+    /// What shapes the runs.
+    #[command(flatten)]
+    pub shape: Shape,
+    /// Decides what is tried.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// The first root; others follow it.
+    #[arg(long, default_value_t = 1)]
+    pub first_root: u64,
+    /// No new root after so many.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub roots: u64,
+    /// No new root after so many in a row that showed nothing new.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
+    pub plateau: u64,
+    /// No run after so many in all.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub runs: u64,
+    /// Worker threads [default: all cores]; the search does not depend on it.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub workers: Option<u16>,
+    /// Runs for each root, its own included.
+    #[arg(long, default_value_t = Exploration::default().max_runs_per_seed, value_parser = clap::value_parser!(u64).range(1..))]
+    pub runs_per_root: u64,
+    /// Runs from a state each time that it is picked.
+    #[arg(long, default_value_t = Exploration::default().branching_factor, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub branching: u32,
+    /// States that are kept to start from.
+    #[arg(long, default_value_t = Exploration::default().max_frontier)]
+    pub frontier: usize,
+    /// Edits in a recipe.
+    #[arg(long, default_value_t = Exploration::default().max_recipe_len)]
+    pub recipe: usize,
+    /// A run ends after so many steps; such runs are counted, and never findings.
+    #[arg(long, default_value_t = Settings::default().most_steps)]
+    pub steps: u64,
+    /// Abort the search after so long, as in 10m, with exit status 3 and what is known by then.
+    #[arg(long, value_parser = duration)]
+    pub time: Option<Duration>,
+    /// End with the first finding.
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Where the timelines of findings go.
+    #[arg(long, value_name = "FOLDER", default_value = "explored")]
+    pub out: PathBuf,
+    /// Shrink each finding, into the same folder.
+    #[arg(long)]
+    pub shrink: bool,
+    /// Write the result as JSON.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Print nothing but findings.
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+impl ExploreArgs {
+    fn settings(&self) -> Settings {
+        let usual = Exploration::default();
+        Settings {
+            exploration: Exploration {
+                workers: self.workers.map_or(usual.workers, usize::from),
+                max_runs_per_seed: self.runs_per_root,
+                branching_factor: self.branching,
+                max_frontier: self.frontier,
+                max_recipe_len: self.recipe,
+            },
+            seed: self.seed,
+            first_root: self.first_root,
+            max_roots: self.roots,
+            plateau_roots: self.plateau,
+            max_runs: self.runs,
+            most_steps: self.steps,
+            stops_at_first: self.fail_fast,
+            deadline: self.time,
+            ..Settings::default()
+        }
+    }
+}
+
+/// Explores, and says what was found.
+///
+/// # Errors
+/// When a file cannot be written, or the system refuses signal handlers.
+pub fn run(args: &ExploreArgs, out: &mut Out) -> Result<Status, Unusable> {
+    let file = create(args.json.as_deref())?;
+    let settings = args.settings();
+    signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
+    let scenario = Arc::new(args.shape.scenario());
+    let explored = explore::explore(&scenario, &settings, |known| {
+        const EVERY_ROUNDS: usize = 50;
+        if !args.quiet && known.frontier.len().is_multiple_of(EVERY_ROUNDS) {
+            let (runs, states, findings) = (known.runs, known.states, known.findings.len());
+            complain(&format!("{runs} runs, {states} states, {findings} findings"));
+        }
+    });
+    let mut files = Vec::new();
+    for (at, finding) in explored.findings.iter().enumerate() {
+        files.push(keep(args, at, finding, out)?);
+    }
+    if !args.quiet {
+        explored.lines(&scenario.asserting()).iter().for_each(|line| say!(out, "{line}"));
+    }
+    if args.shrink {
+        let settings = shrink::settings(args.workers);
+        signals::install(&settings.stop)
+            .map_err(|error| Unusable::System("install signal handlers", error))?;
+        // A run that hangs would hang again, and take this process with it.
+        let is_shrunk = |finding: &Finding<Config, Plan>| finding.failure.category != Category::Hung;
+        for (finding, file) in explored.findings.iter().zip(&files).filter(|(finding, _)| is_shrunk(finding))
+        {
+            let shrunk = file.with_extension("shrunk.json");
+            shrink::shrink_to(&scenario, finding.timeline.clone(), &settings, &shrunk, args.quiet, out)?;
+        }
+    }
+    write_json(file, &as_json(&explored, &scenario.asserting(), &files))?;
+    Ok(if !explored.findings.is_empty() {
+        Status::Failed
+    } else if explored.stopped.is_abort() || explored.runs == 0 {
+        Status::NotAPass
+    } else {
+        Status::Clean
+    })
+}
+
+/// Writes the timeline of a finding, and says what it is.
+fn keep(
+    args: &ExploreArgs,
+    at: usize,
+    finding: &Finding<Config, Plan>,
+    out: &mut Out,
+) -> Result<PathBuf, Unusable> {
+    let Finding { failure, root, recipe, runs_before, times, .. } = finding;
+    let name = format!("{:016x}-{root}.json", failure.fingerprint());
+    let path = args.out.join(name);
+    std::fs::create_dir_all(&args.out).map_err(|error| Unusable::Write(args.out.clone(), error))?;
+    write_saved(create(Some(&path))?, &Saved::with_outcome(finding.timeline.clone()))?;
+    let number = at + 1;
+    say!(out, "finding {number}: {}: {}: {}", failure.category, failure.property, failure.evidence);
+    say!(out, "  after {runs_before} runs, met {times} times; root {root}");
+    if !recipe.0.is_empty() {
+        say!(out, "  {recipe}");
+    }
+    say!(out, "  reproduce: {}", reproduce(&path));
+    Ok(path)
+}
+
+fn reproduce(path: &Path) -> String {
+    format!("cargo run --release -p bin -- replay {}", path.display())
+}
+
+fn as_json(explored: &Explored<Config, Plan>, crates: &[&str], files: &[PathBuf]) -> Value {
+    let finding = |(finding, file): (&Finding<Config, Plan>, &PathBuf)| {
+        let Finding { root, recipe, failure, runs_before, times, .. } = finding;
+        json!({
+            "timeline": file,
+            "verdict": failure.category.name(),
+            "property": failure.property,
+            "runs_before": runs_before,
+            "times": times,
+            "root": root,
+            "recipe": recipe,
+            "fingerprint": format!("{:016x}", failure.fingerprint()),
+            "reproduce": reproduce(file),
+        })
+    };
+    let root = |root: &explore::RootReport| {
+        json!({
+            "seed": root.seed,
+            "runs": root.runs,
+            "virtual_ms": (root.virtual_ns / 1_000_000) as u64,
+            "new": root.fresh,
+            "failed": root.failed,
+        })
+    };
+    json!({
+        "roots": explored.roots.len(),
+        "by_root": explored.roots.iter().map(root).collect::<Vec<_>>(),
+        "runs": explored.runs,
+        "virtual_ms": (explored.virtual_ns / 1_000_000) as u64,
+        "states": explored.states,
+        "near_misses": explored.near_misses,
+        "assertion_steps": explored.assertion_steps,
+        "findings": explored.findings.iter().zip(files).map(finding).collect::<Vec<_>>(),
+        "first_hits": explored.first_hits.iter().map(|hit| {
+            json!({ "site": hit.site.to_string(), "root": hit.root, "run": hit.run })
+        }).collect::<Vec<_>>(),
+        "unreached": explored.assertions.gaps(crates),
+        "limits_met": explored.assertions.limits_met(),
+        "frontier": explored.frontier,
+        "evicted": explored.evicted,
+        "pruned": explored.pruned,
+        "dropped": explored.dropped,
+        "stopped": explored.stopped.why(),
+    })
+}

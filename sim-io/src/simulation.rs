@@ -186,7 +186,7 @@ impl Simulation {
     /// Assertions in this crate, named as in paths, are listed when they were never reached. The crates whose code the
     /// factories of processes and workloads return are known already.
     #[must_use]
-    pub fn asserting(mut self, name: &'static str) -> Self {
+    pub fn asserting_in(mut self, name: &'static str) -> Self {
         self.asserting.insert(name);
         self
     }

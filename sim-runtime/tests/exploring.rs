@@ -202,7 +202,7 @@ fn what_has_limits_says_when_they_are_met() {
 
     let exploration = Exploration { workers: 1, max_runs_per_seed: 10, ..Exploration::default() };
     let few = found(WALK, &Settings { exploration, max_roots: 3, plateau_roots: 99, ..settings(1, 2_000) });
-    assert!(few.roots.len() == 3 && few.roots.iter().all(|root| root.runs <= 10 + 2 * 8), "{}", told(&few));
+    assert!(few.roots.len() == 3 && few.roots.iter().all(|root| root.runs <= 10 + 2 * 4), "{}", told(&few));
     assert_eq!(few.stopped, Stopped::MaxRoots);
 }
 

@@ -8,7 +8,7 @@
 //! derived again after merging.
 //! Not here: printing (`table.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use sim_runtime::campaign::{FailedRun, Summary};
 use sim_runtime::device::Coverage;
+use sim_runtime::scenario::Scenario;
 use sim_runtime::verdict::Category;
 
 use super::corpus::CorpusOutcome;
@@ -173,6 +174,12 @@ pub struct Outcome {
     pub distributions: BTreeMap<String, Distribution>,
     /// Counters that are on and never happened.
     pub unreached: Vec<String>,
+    /// Assertions that were never reached, or never so.
+    #[serde(default)]
+    pub assertions_unreached: BTreeSet<String>,
+    /// Assertions with more values than are told apart, in words.
+    #[serde(default)]
+    pub assertion_limits: BTreeSet<String>,
     /// Broken premises: in how many runs.
     pub premise: BTreeMap<String, u64>,
     /// Trace records.
@@ -229,6 +236,13 @@ impl Outcome {
                 .map(|(name, values)| ((*name).to_owned(), distribution(values)))
                 .collect(),
             unreached: coverage::unreached(&summary.coverage),
+            assertions_unreached: summary
+                .assertions
+                .missing(&args.shape.scenario().asserting())
+                .into_iter()
+                .map(ToString::to_string)
+                .collect(),
+            assertion_limits: summary.assertions.limits_met().into_iter().collect(),
             premise: summary.premise.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
             records: summary.records,
             steps: summary.steps,
@@ -257,6 +271,9 @@ impl Outcome {
             *ours = Distribution::of(runs);
         }
         self.unreached = coverage::unreached(&self.coverage);
+        // What one part has reached is reached.
+        self.assertions_unreached.retain(|gap| other.assertions_unreached.contains(gap));
+        self.assertion_limits.extend(other.assertion_limits);
         add(&mut self.premise, other.premise);
         self.records += other.records;
         self.steps += other.steps;

@@ -99,6 +99,12 @@ fn messages(outcome: &Outcome) -> String {
 }
 
 fn print_unreached(outcome: &Outcome, out: &mut Out) {
+    for line in &outcome.assertion_limits {
+        say!(out, "{line}");
+    }
+    for gap in &outcome.assertions_unreached {
+        say!(out, "NOT REACHED: {gap}: never reached, or never so");
+    }
     let unreached = coverage::unreached(&outcome.coverage);
     if unreached.is_empty() {
         say!(out, "every kind of fault and event that is on was reached");

@@ -143,19 +143,22 @@ impl Assertions {
         }
     }
 
-    /// What these crates assert and nothing has shown: sites that were never reached, and what never was so, a line each.
-    pub fn gaps(&self, crates: &[&str]) -> Vec<String> {
-        let gap = |site: &'static Site| {
-            let hits = self.0.get(site);
-            match hits.map_or(0, Hits::reached) {
-                0 if site.must_be_reached => Some(format!("{site}: never reached")),
-                reached if reached > 0 && site.duty == Duty::Sometimes && hits?.so == 0 => {
-                    Some(format!("{site}: reached {reached} times, never so{}", self.closest(site)))
-                }
-                _ => None,
-            }
+    /// The sites of these crates that were never reached, and those of what never was so.
+    pub fn missing(&self, crates: &[&str]) -> Vec<&'static Site> {
+        let is_missing = |site: &&'static Site| match self.0.get(site) {
+            None => site.must_be_reached,
+            Some(hits) => site.duty == Duty::Sometimes && hits.so == 0,
         };
-        catalogue(crates).into_iter().filter_map(gap).collect()
+        catalogue(crates).into_iter().filter(is_missing).collect()
+    }
+
+    /// The same in words, a line each, with how near it came.
+    pub fn gaps(&self, crates: &[&str]) -> Vec<String> {
+        let told = |site: &'static Site| match self.0.get(site) {
+            None => format!("{site}: never reached"),
+            Some(hits) => format!("{site}: reached {} times, never so{}", hits.reached(), self.closest(site)),
+        };
+        self.missing(crates).into_iter().map(told).collect()
     }
 
     fn closest(&self, site: &Site) -> String {

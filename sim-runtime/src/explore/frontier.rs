@@ -2,8 +2,9 @@
 //!
 //!   sightings that are new ──► entries ──energy──► the next to start from
 //!
-//! Energy falls with how many runs have shown the state and with how often it was picked, and is greater for near
-//! misses and assertions, of which there are few. It is counted in integers, so that it is the same everywhere.
+//! First a kind is picked, by its share: states are many, near misses and steps of assertions few and worth more. Then
+//! one of that kind by energy, which falls with how many runs have shown it and with how often it was picked, and rises
+//! with what came of that. All is counted in integers, so that it is the same everywhere.
 //!
 //! Invariants: a key is on the frontier once; there are never more than the bound, and the root that has the most gives
 //! way first; what is picked depends on the stream and on what was added, in what order, alone.
@@ -11,6 +12,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::recipe::Recipe;
 use super::scout::{Anchor, Novelty};
@@ -41,6 +44,63 @@ impl<T> Entry<T> {
     ) -> Self {
         Self { key, novelty, root, timeline, recipe, anchor, time_ns, picks: 0, fruits: 0 }
     }
+}
+
+/// Kinds of what is worth starting from.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Class {
+    State,
+    NearMiss,
+    Assertion,
+}
+
+fn class(novelty: &Novelty) -> Class {
+    match novelty {
+        Novelty::State => Class::State,
+        Novelty::NearMiss(_) => Class::NearMiss,
+        Novelty::Assertion(_) => Class::Assertion,
+    }
+}
+
+/// How often each kind is started from, where there is one of it, in relation to the others.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Shares {
+    /// States of the system.
+    pub states: u32,
+    /// Near misses.
+    pub near_misses: u32,
+    /// Steps of assertions.
+    pub assertions: u32,
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self { states: 2, near_misses: 3, assertions: 3 }
+    }
+}
+
+impl Shares {
+    fn of(&self, class: Class) -> u32 {
+        match class {
+            Class::State => self.states,
+            Class::NearMiss => self.near_misses,
+            Class::Assertion => self.assertions,
+        }
+    }
+}
+
+/// The place of one of `weights`, by weight; none when they are all zero.
+fn draw(weights: impl Iterator<Item = u64> + Clone, stream: &mut Stream) -> Option<usize> {
+    let total: u64 = weights.clone().sum();
+    let mut left = (total > 0).then(|| stream.below(total))?;
+    for (at, weight) in weights.enumerate() {
+        match left.checked_sub(weight) {
+            Some(rest) => left = rest,
+            None => return Some(at),
+        }
+    }
+    unreachable!("the draw is below the sum of the weights")
 }
 
 /// All of them.
@@ -79,13 +139,8 @@ impl<T> Frontier<T> {
     }
 
     fn energy(&self, entry: &Entry<T>) -> u64 {
-        let boost = match entry.novelty {
-            Novelty::State => 1,
-            Novelty::Assertion(_) => 4,
-            Novelty::NearMiss(_) => 8,
-        };
         let seen = self.seen.get(&entry.key).copied().unwrap_or(1);
-        let worth = 1_000_000_000 * boost * (1 + entry.fruits);
+        let worth = 1_000_000_000 * (1 + entry.fruits);
         (worth / (seen * (1 + entry.picks) * (1 + entry.picks))).max(1)
     }
 
@@ -126,20 +181,19 @@ impl<T> Frontier<T> {
         self.by_root.remove(&root);
     }
 
-    /// Picks by energy the one to start from next.
-    pub(super) fn pick(&mut self, stream: &mut Stream) -> Option<&Entry<T>> {
-        let total: u64 = self.entries.iter().map(|entry| self.energy(entry)).sum();
-        if total == 0 {
-            return None;
-        }
-        let mut left = stream.below(total);
-        let at = self.entries.iter().position(|entry| match left.checked_sub(self.energy(entry)) {
-            Some(rest) => {
-                left = rest;
-                false
+    /// Picks the one to start from next.
+    pub(super) fn pick(&mut self, shares: &Shares, stream: &mut Stream) -> Option<&Entry<T>> {
+        let mut kinds: Vec<(Class, u64)> = Vec::new();
+        for class in self.entries.iter().map(|entry| class(&entry.novelty)) {
+            if !kinds.iter().any(|(known, _)| *known == class) {
+                kinds.push((class, u64::from(shares.of(class))));
             }
-            None => true,
-        })?;
+        }
+        kinds.sort_unstable();
+        let (wanted, _) = kinds[draw(kinds.iter().map(|(_, share)| *share), stream)?];
+        let own = self.entries.iter().enumerate().filter(|(_, entry)| class(&entry.novelty) == wanted);
+        let own: Vec<(usize, u64)> = own.map(|(at, entry)| (at, self.energy(entry))).collect();
+        let (at, _) = own[draw(own.iter().map(|(_, energy)| *energy), stream)?];
         self.entries[at].picks += 1;
         Some(&self.entries[at])
     }

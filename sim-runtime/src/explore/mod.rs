@@ -32,10 +32,11 @@ mod search;
 mod signature;
 mod stable;
 
+pub use frontier::Shares;
 pub use recipe::{Change, Edit, Lost, Recipe};
 pub use report::{Explored, Finding, FirstHit, LIMITS, RootReport, Stopped};
 pub use scout::{Anchor, Novelty, Scouted, Sighting};
 pub(crate) use scout::{Scout, sent};
-pub use search::{Exploration, IsFinding, Settings, explore};
+pub use search::{Exploration, IsFinding, Policy, Settings, explore};
 pub use signature::{General, Glimpse, Seen, Signature, unordered};
 pub use stable::{Stable, until_coverage_stable};

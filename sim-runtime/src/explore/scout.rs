@@ -45,7 +45,7 @@ impl fmt::Display for Anchor {
 pub enum Novelty {
     /// A state of the system, by its signature.
     State,
-    /// A premise is broken: no harm yet.
+    /// A premise is broken, in a state in which it was not yet: no harm so far.
     NearMiss(&'static str),
     /// An assertion shows something: its place, a value, a watermark.
     Assertion(&'static str),
@@ -88,11 +88,11 @@ struct State {
     wanted: BTreeSet<Anchor>,
     ordinals: BTreeMap<(NodeId, Name), u64>,
     fresh: Vec<(Name, NodeId)>,
-    /// The latest moment.
-    latest: Option<(Anchor, u64)>,
+    /// The latest moment: name, node, ordinal, time. An anchor is made of it only where one is wanted.
+    latest: Option<(Name, NodeId, u64, u64)>,
     seen: BTreeSet<u64>,
-    /// The premises that were broken, as a hash, and how many.
-    premises: (u64, usize),
+    /// How often each premise was broken.
+    premises: BTreeMap<&'static str, u64>,
     scouted: Scouted,
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn watched<R>(
         fresh: Vec::new(),
         latest: None,
         seen: BTreeSet::new(),
-        premises: (0, 0),
+        premises: BTreeMap::new(),
         scouted: Scouted::default(),
     };
     let scout = Rc::new(Scout(RefCell::new(state)));
@@ -166,52 +166,63 @@ impl Scout {
         let mut state = self.0.borrow_mut();
         let had_moments = state.note_moments(world.now_ns());
         let news = world.core.sites.borrow_mut().take_news();
-        let broken = world.core.findings.borrow().premise.len();
-        if !had_moments && news.is_empty() && broken == state.premises.1 {
+        let broken = state.newly_broken(&world.core.findings.borrow().premise);
+        if !had_moments && news.is_empty() && broken.is_empty() {
             return;
-        }
-        if broken != state.premises.1 {
-            let mut all = 0;
-            for name in world.core.findings.borrow().premise.keys() {
-                let key = hash_bytes(1, name.as_bytes());
-                all = mix(all, key);
-                state.sight(key, || Novelty::NearMiss(name));
-            }
-            state.premises = (all, broken);
         }
         for (site, number) in news {
             let place = hash_bytes(hash_bytes(2, site.module.as_bytes()), site.message.as_bytes());
             state.sight(mix(place, number), || Novelty::Assertion(site.message));
         }
         let now = state.signature.state(&Glimpse::new(world));
-        let key = mix(now, state.premises.0);
-        state.sight(key, || Novelty::State);
+        for name in broken {
+            // What comes of it depends on where it happens.
+            state.sight(mix(hash_bytes(1, name.as_bytes()), now), || Novelty::NearMiss(name));
+        }
+        let broken_so_far = state.premises.keys().fold(0, |all, name| hash_bytes(all, name.as_bytes()));
+        state.sight(mix(now, broken_so_far), || Novelty::State);
     }
 }
 
 impl State {
     fn note_moments(&mut self, now_ns: u64) -> bool {
-        let fresh = std::mem::take(&mut self.fresh);
+        let mut fresh = std::mem::take(&mut self.fresh);
         let had_moments = !fresh.is_empty();
-        for (name, node) in fresh {
+        for (name, node) in fresh.drain(..) {
             let ordinal = self.ordinals.entry((node, name.clone())).or_default();
             *ordinal += 1;
-            let anchor = Anchor { moment: name.into_owned(), node, ordinal: *ordinal };
-            if self.wanted.contains(&anchor) {
-                self.scouted.anchors.insert(anchor.clone(), now_ns);
+            let ordinal = *ordinal;
+            if !self.wanted.is_empty() {
+                let anchor = Anchor { moment: name.clone().into_owned(), node, ordinal };
+                if self.wanted.contains(&anchor) {
+                    self.scouted.anchors.insert(anchor, now_ns);
+                }
             }
-            self.latest = Some((anchor, now_ns));
+            self.latest = Some((name, node, ordinal, now_ns));
         }
+        // Its room is used again.
+        self.fresh = fresh;
         had_moments
     }
 
+    /// The premises that were broken since this was asked last.
+    fn newly_broken(&mut self, counts: &BTreeMap<&'static str, u64>) -> Vec<&'static str> {
+        let total = |counts: &BTreeMap<_, u64>| counts.values().sum::<u64>();
+        if total(counts) == total(&self.premises) {
+            return Vec::new();
+        }
+        let known = std::mem::replace(&mut self.premises, counts.clone());
+        counts.iter().filter(|(name, count)| known.get(*name) != Some(count)).map(|(name, _)| *name).collect()
+    }
+
     fn sight(&mut self, key: u64, novelty: impl FnOnce() -> Novelty) {
-        let Some((anchor, time_ns)) = &self.latest else { return };
+        let Some((name, node, ordinal, time_ns)) = &self.latest else { return };
         if !self.seen.insert(key) {
             return;
         }
         if self.scouted.sightings.len() < MOST_SIGHTINGS {
-            let (anchor, time_ns, novelty) = (anchor.clone(), *time_ns, novelty());
+            let anchor = Anchor { moment: name.clone().into_owned(), node: *node, ordinal: *ordinal };
+            let (time_ns, novelty) = (*time_ns, novelty());
             self.scouted.sightings.push(Sighting { key, novelty, anchor, time_ns });
         } else {
             self.scouted.dropped += 1;

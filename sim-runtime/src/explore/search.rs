@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::frontier::{Entry, Frontier};
+use serde::{Deserialize, Serialize};
+
+use super::frontier::{Entry, Frontier, Shares};
 use super::pool::{Aborted, Patience, Pool, Ran};
 use super::recipe::{Change, Edit, Recipe, changed};
 use super::report::{Explored, Finding, FirstHit, RootReport, Stopped};
@@ -57,6 +59,8 @@ pub type IsFinding = Arc<dyn Fn(&RunReport) -> bool + Send + Sync>;
 pub struct Settings {
     /// How far it goes.
     pub exploration: Exploration,
+    /// How it divides its runs.
+    pub policy: Policy,
     /// Decides what is tried. Searches of one seed, scenario and settings are one.
     pub seed: u64,
     /// The first root; others follow it.
@@ -85,6 +89,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             exploration: Exploration::default(),
+            policy: Policy::default(),
             seed: 0,
             first_root: 1,
             max_roots: 1_000,
@@ -100,11 +105,33 @@ impl Default for Settings {
     }
 }
 
-/// Runs of new roots in a round, while there are any.
-const ROOTS_A_ROUND: u64 = 4;
+/// How a search divides its runs, and what it changes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// Runs of new roots in a round, while there are any: breadth.
+    pub roots_a_round: u64,
+    /// How often a round starts from a state: depth.
+    pub picks_a_round: u32,
+    /// Which kinds of states.
+    pub shares: Shares,
+    /// How many runs of a million have all conditions seeded anew from the moment on.
+    pub reseeds_per_million: u32,
+    /// How many have their plan changed; those that are not seeded anew always have.
+    pub edits_per_million: u32,
+}
 
-/// States that are started from in a round.
-const PICKS_A_ROUND: u32 = 8;
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            roots_a_round: 8,
+            picks_a_round: 4,
+            shares: Shares::default(),
+            reseeds_per_million: 800_000,
+            edits_per_million: 800_000,
+        }
+    }
+}
 
 type TimelineOf<S> = Timeline<<S as Scenario>::Config, <S as Scenario>::Plan>;
 
@@ -221,10 +248,11 @@ where
 
     fn batch(&mut self) -> Vec<Job<TimelineOf<S>>> {
         let mut left = self.settings.max_runs.saturating_sub(self.known.runs);
+        let policy = self.settings.policy;
         let mut batch = Vec::new();
         let begun = self.known.roots.len() as u64;
         if self.flat_roots < self.settings.plateau_roots {
-            let fresh = self.settings.max_roots.saturating_sub(begun).min(ROOTS_A_ROUND).min(left);
+            let fresh = self.settings.max_roots.saturating_sub(begun).min(policy.roots_a_round).min(left);
             for n in begun..begun + fresh {
                 let seed = self.settings.first_root + n;
                 let timeline = Arc::new(self.scenario.timeline(seed));
@@ -233,13 +261,13 @@ where
             }
             left -= fresh;
         }
-        for _ in 0..PICKS_A_ROUND {
-            let Some(entry) = self.frontier.pick(&mut self.stream) else { break };
+        for _ in 0..policy.picks_a_round {
+            let Some(entry) = self.frontier.pick(&policy.shares, &mut self.stream) else { break };
             for _ in 0..self.settings.exploration.branching_factor {
                 if left == 0 {
                     return batch;
                 }
-                if let Some(job) = child(&*self.scenario, entry, &mut self.stream) {
+                if let Some(job) = child(&*self.scenario, entry, policy, &mut self.stream) {
                     batch.push(job);
                     left -= 1;
                 }
@@ -373,16 +401,17 @@ fn unreproduced(failure: &Failure) -> Failure {
 fn child<S: Scenario>(
     scenario: &S,
     entry: &Entry<TimelineOf<S>>,
+    policy: Policy,
     stream: &mut Stream,
 ) -> Option<Job<TimelineOf<S>>> {
     let (at_ns, node) = (entry.time_ns, entry.anchor.node);
-    let reseeds = stream.chance(800_000);
+    let reseeds = stream.chance(policy.reseeds_per_million);
     let mut changes = Vec::new();
     if reseeds {
         let set = Set::Reseed(stream.range(0, u64::MAX - 1));
         changes.push(Change::Field { field: ALL_FIELDS.to_owned(), key: None, for_ns: None, set });
     }
-    if !reseeds || stream.chance(800_000) {
+    if !reseeds || stream.chance(policy.edits_per_million) {
         let edit = scenario.plan_edit(&entry.timeline, node, at_ns, stream);
         changes.extend(edit.map(Change::Plan));
     }

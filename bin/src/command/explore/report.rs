@@ -13,7 +13,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use raft_async::mutant::{Mutant, Planted};
-use sim_runtime::explore::{self, Exploration, Settings};
+use sim_runtime::explore::{self, Exploration, Policy, Settings};
 use sim_runtime::scenario::Scenario;
 use sim_runtime::verdict::RunReport;
 
@@ -46,9 +46,19 @@ pub struct ExploreReportArgs {
     /// Features that the swarm does without.
     #[arg(long, value_delimiter = ',')]
     pub without: Vec<Feature>,
+    /// How the search divides its runs, as JSON; what is left out is as usual.
+    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = policy)]
+    pub policy: Policy,
+    /// Leave the plain seeds out.
+    #[arg(long)]
+    pub only_guided: bool,
     /// Write the result as JSON.
     #[arg(long)]
     pub json: Option<PathBuf>,
+}
+
+fn policy(text: &str) -> Result<Policy, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 /// What a search took.
@@ -80,7 +90,8 @@ pub fn run(args: &ExploreReportArgs, out: &mut Out) -> Result<Status, Unusable> 
         };
         let raft = Arc::new(raft);
         let roots = || (0..args.repeat).map(|n| n * args.budget + 1);
-        let plain: Vec<Took> = roots().map(|root| plain(&raft, mutant, root, args.budget)).collect();
+        let compared = roots().filter(|_| !args.only_guided);
+        let plain: Vec<Took> = compared.map(|root| plain(&raft, mutant, root, args.budget)).collect();
         let guided: Vec<Took> = roots().map(|root| guided(&raft, mutant, root, args)).collect();
         say!(out, "{:28} plain {}   explore {}", mutant.name(), told(&plain), told(&guided));
         rows.push(json!({ "name": mutant.name(), "plain": as_json(&plain), "explore": as_json(&guided) }));
@@ -99,6 +110,7 @@ fn plain(raft: &Arc<Raft>, mutant: Mutant, root: u64, budget: u64) -> Took {
 fn guided(raft: &Arc<Raft>, mutant: Mutant, root: u64, args: &ExploreReportArgs) -> Took {
     let settings = Settings {
         exploration: Exploration { workers: 1, branching_factor: args.branching, ..Exploration::default() },
+        policy: args.policy,
         first_root: root,
         max_roots: args.budget,
         plateau_roots: u64::MAX,

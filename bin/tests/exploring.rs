@@ -50,7 +50,7 @@ fn what_is_found_does_not_depend_on_workers_and_is_replayed_in_a_fresh_process()
     assert!(!findings.is_empty());
     for finding in findings {
         let file = finding["timeline"].as_str().expect("a path");
-        let replayed = bin(&["replay", file, "--json", "/dev/stdout"]);
+        let replayed = bin(&["replay", file, "--json", "-"]);
         assert_eq!(replayed.status.code(), Some(1), "{file}");
         let text = stdout(&replayed);
         let property = finding["property"].as_str().expect("a name");

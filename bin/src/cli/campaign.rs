@@ -55,7 +55,7 @@ pub struct CampaignArgs {
 }
 
 /// `10m`, `90s`, `2h`, `500ms`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     let unit_ms = match unit {

@@ -14,6 +14,7 @@
 //! | `campaign` | `campaign`, `merge`, `check-determinism` |
 //! | `mutants` | `mutants`, `shrink-report`, `stability` |
 //! | `replay` | `replay`, `shrink` |
+//! | `explore` | `explore`, `explore-report` |
 //! | `history` | `check-history` |
 //! | `files` | where results go |
 
@@ -22,6 +23,7 @@ mod shape;
 mod campaign;
 mod mutants;
 mod replay;
+mod explore;
 mod history;
 mod files;
 
@@ -39,6 +41,7 @@ use crate::out::{Out, complain};
 use crate::raft::Unreadable;
 
 pub use campaign::{CampaignArgs, CheckDeterminismArgs, MergeArgs};
+pub use explore::{ExploreArgs, ExploreReportArgs};
 pub use files::{create, write_json, write_saved, write_text};
 pub use history::{CheckHistoryArgs, Initial};
 pub use mutants::{Hunted, Mutants, MutantsArgs, ShrinkReportArgs, StabilityArgs};
@@ -130,6 +133,10 @@ enum Command {
     CheckDeterminism(CheckDeterminismArgs),
     /// Say for each planted defect how many seeds and how much CPU time it takes to catch it.
     Mutants(MutantsArgs),
+    /// Search from states that are worth having, and say what was found: guided random testing, no proof.
+    Explore(ExploreArgs),
+    /// Say for each planted defect how many runs a guided search takes, and how many plain seeds.
+    ExploreReport(ExploreReportArgs),
     /// Put the JSON files of all shards of a campaign together.
     Merge(MergeArgs),
     /// Say whether recorded histories are linearizable, and if not, why.
@@ -148,6 +155,8 @@ impl Command {
             Self::Shrink(args) => (&args.result.json, &None),
             Self::Stability(args) => (&args.result.json, &None),
             Self::ShrinkReport(args) => (&args.result.json, &None),
+            Self::Explore(args) => (&args.result.json, &None),
+            Self::ExploreReport(args) => (&args.result.json, &None),
             Self::CheckHistory(args) => (&args.result.json, &args.html),
         };
         [first.as_deref(), second.as_deref()]
@@ -163,6 +172,8 @@ impl Command {
             Self::Shrink(args) => command::shrink::run(args, out),
             Self::Stability(args) => command::stability::run(args, out),
             Self::ShrinkReport(args) => command::shrink_report::run(args, out),
+            Self::Explore(args) => command::explore::run(args, out),
+            Self::ExploreReport(args) => command::explore::run_report(args, out),
             Self::CheckHistory(args) => command::check_history::run(args, out),
         }
     }
@@ -217,8 +228,8 @@ fn one_line(message: &str) -> String {
         line
     } else {
         format!(
-            "error: a command is needed: campaign, replay, shrink, check-determinism, merge, check-history, \
-             mutants, shrink-report or stability ({line})"
+            "error: a command is needed: campaign, replay, shrink, check-determinism, explore, merge, check-history, \
+             mutants, shrink-report, stability or explore-report ({line})"
         )
     }
 }

@@ -52,7 +52,7 @@ impl MutantsArgs {
     }
 }
 
-fn all_of(only: &[Mutants]) -> Vec<Mutant> {
+pub(super) fn all_of(only: &[Mutants]) -> Vec<Mutant> {
     let is_meant =
         |mutant: &Mutant| only.is_empty() || only.iter().any(|Mutants(named)| named.contains(mutant));
     Mutant::planted().filter(is_meant).collect()
@@ -119,7 +119,7 @@ pub struct StabilityArgs {
     pub result: ResultFile,
 }
 
-fn mutants(text: &str) -> Result<Mutants, String> {
+pub(super) fn mutants(text: &str) -> Result<Mutants, String> {
     let of = |part: Part| Mutants(Mutant::planted().filter(|mutant| mutant.row().part == part).collect());
     Ok(match text {
         "a" | "A" => of(Part::A),

@@ -7,13 +7,11 @@
 
 mod report;
 
-pub use report::{ExploreReportArgs, run as run_report};
+pub use report::run as run_report;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use clap::Args;
 use serde_json::{Value, json};
 
 use sim_io::nemesis::Plan;
@@ -22,69 +20,10 @@ use sim_runtime::scenario::Scenario;
 use sim_runtime::verdict::Category;
 
 use super::shrink;
-use crate::cli::{Shape, Status, Unusable, create, duration, write_json, write_saved};
+use crate::cli::{ExploreArgs, Status, Unusable, create, write_json, write_saved};
 use crate::out::{Out, complain};
 use crate::raft::{Config, Saved};
 use crate::{say, signals};
-
-/// `explore`
-#[derive(Args, Clone, Debug)]
-pub struct ExploreArgs {
-    /// What shapes the runs.
-    #[command(flatten)]
-    pub shape: Shape,
-    /// Decides what is tried.
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-    /// The first root; others follow it.
-    #[arg(long, default_value_t = 1)]
-    pub first_root: u64,
-    /// No new root after so many.
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub roots: u64,
-    /// No new root after so many in a row that showed nothing new.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
-    pub plateau: u64,
-    /// No run after so many in all.
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub runs: u64,
-    /// Worker threads [default: all cores]; the search does not depend on it.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub workers: Option<u16>,
-    /// Runs for each root, its own included.
-    #[arg(long, default_value_t = Exploration::default().max_runs_per_seed, value_parser = clap::value_parser!(u64).range(1..))]
-    pub runs_per_root: u64,
-    /// Runs from a state each time that it is picked.
-    #[arg(long, default_value_t = Exploration::default().branching_factor, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub branching: u32,
-    /// States that are kept to start from.
-    #[arg(long, default_value_t = Exploration::default().max_frontier)]
-    pub frontier: usize,
-    /// Edits in a recipe.
-    #[arg(long, default_value_t = Exploration::default().max_recipe_len)]
-    pub recipe: usize,
-    /// A run ends after so many steps; such runs are counted, and never findings.
-    #[arg(long, default_value_t = Settings::default().most_steps)]
-    pub steps: u64,
-    /// Abort the search after so long, as in 10m, with exit status 3 and what is known by then.
-    #[arg(long, value_parser = duration)]
-    pub time: Option<Duration>,
-    /// End with the first finding.
-    #[arg(long)]
-    pub fail_fast: bool,
-    /// Where the timelines of findings go.
-    #[arg(long, value_name = "FOLDER", default_value = "explored")]
-    pub out: PathBuf,
-    /// Shrink each finding, into the same folder.
-    #[arg(long)]
-    pub shrink: bool,
-    /// Write the result as JSON.
-    #[arg(long)]
-    pub json: Option<PathBuf>,
-    /// Print nothing but findings.
-    #[arg(long)]
-    pub quiet: bool,
-}
 
 impl ExploreArgs {
     fn settings(&self) -> Settings {
@@ -115,7 +54,7 @@ impl ExploreArgs {
 /// # Errors
 /// When a file cannot be written, or the system refuses signal handlers.
 pub fn run(args: &ExploreArgs, out: &mut Out) -> Result<Status, Unusable> {
-    let file = create(args.json.as_deref())?;
+    let file = create(args.result.json.as_deref())?;
     let settings = args.settings();
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
     let scenario = Arc::new(args.shape.scenario());

@@ -6,60 +6,21 @@
 //!
 //! Not here: the searches.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::Args;
 use serde_json::{Value, json};
 
 use raft_async::mutant::{Mutant, Planted};
-use sim_runtime::explore::{self, Exploration, Policy, Settings};
+use sim_runtime::explore::{self, Exploration, Settings};
 use sim_runtime::scenario::Scenario;
 use sim_runtime::verdict::RunReport;
 
-use crate::cli::{Mutants, Status, Unusable, all_of, create, mutants, write_json};
+use crate::cli::{ExploreReportArgs, Status, Unusable, create, write_json};
 use crate::command::cpu::{Whose, cpu_us};
 use crate::command::mutants::is_catch;
 use crate::out::Out;
-use crate::raft::features::Feature;
-use crate::raft::{Profile, Raft};
+use crate::raft::Raft;
 use crate::say;
-
-/// `explore-report`
-#[derive(Args, Clone, Debug)]
-pub struct ExploreReportArgs {
-    /// These: names of defects, or parts of the catalogue (a, b, c).
-    #[arg(long, value_delimiter = ',', default_value = "figure8,stale_vote,ack_before_fsync", value_parser = mutants)]
-    pub only: Vec<Mutants>,
-    /// From how many roots each is looked for.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000))]
-    pub repeat: u64,
-    /// Runs in which it has to be caught.
-    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub budget: u64,
-    /// Runs from a state each time that it is picked.
-    #[arg(long, default_value_t = Exploration::default().branching_factor)]
-    pub branching: u32,
-    /// Which kind of runs.
-    #[arg(long, default_value_t)]
-    pub profile: Profile,
-    /// Features that the swarm does without.
-    #[arg(long, value_delimiter = ',')]
-    pub without: Vec<Feature>,
-    /// How the search divides its runs, as JSON; what is left out is as usual.
-    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = policy)]
-    pub policy: Policy,
-    /// Leave the plain seeds out.
-    #[arg(long)]
-    pub only_guided: bool,
-    /// Write the result as JSON.
-    #[arg(long)]
-    pub json: Option<PathBuf>,
-}
-
-fn policy(text: &str) -> Result<Policy, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
-}
 
 /// What a search took.
 #[derive(Copy, Clone)]
@@ -74,7 +35,7 @@ struct Took {
 /// # Errors
 /// When the file cannot be written.
 pub fn run(args: &ExploreReportArgs, out: &mut Out) -> Result<Status, Unusable> {
-    let file = create(args.json.as_deref())?;
+    let file = create(args.result.json.as_deref())?;
     say!(
         out,
         "{} roots for each defect, at most {} runs; runs and CPU ms to the first catch: median, worst",
@@ -82,11 +43,11 @@ pub fn run(args: &ExploreReportArgs, out: &mut Out) -> Result<Status, Unusable> 
         args.budget
     );
     let mut rows = Vec::new();
-    for mutant in all_of(&args.only) {
+    for mutant in args.mutants() {
         let raft = Raft {
             planted: Planted::one(mutant),
-            without: args.without.iter().collect(),
-            ..Raft::of(args.profile)
+            without: args.features.without.iter().collect(),
+            ..Raft::of(args.kind.profile)
         };
         let raft = Arc::new(raft);
         let roots = || (0..args.repeat).map(|n| n * args.budget + 1);

@@ -108,7 +108,7 @@ fn an_inserted_fault_goes_with_its_moment_and_strikes_the_node_of_the_moment() {
 #[test]
 fn coverage_of_a_program_gets_flat_by_its_states_or_the_cap_is_named() {
     let flat = echo().until_coverage_stable(30, 3_000);
-    assert!(flat.is_flat && flat.seen > 10, "{}", flat.line());
+    assert!(flat.is_flat && flat.seen >= 3, "{}", flat.line());
     let capped = echo().until_coverage_stable(30, 10);
     assert!(!capped.is_flat && capped.line().contains("CAP"), "{}", capped.line());
 }

@@ -3,8 +3,8 @@
 //!   sightings that are new ──► entries ──energy──► the next to start from
 //!
 //! First a kind is picked, by its share: states are many, near misses and steps of assertions few and worth more. Then
-//! one of that kind by energy, which falls with how many runs have shown it and with how often it was picked, and rises
-//! with what came of that. All is counted in integers, so that it is the same everywhere.
+//! one of that kind by energy, which falls with how many runs have shown it, with how often it was picked and with how
+//! long a run from there takes, and rises with what came of that. All is counted in integers, so that it is the same everywhere.
 //!
 //! Invariants: a key is on the frontier once; there are never more than the bound, and the root that has the most gives
 //! way first; what is picked depends on the stream and on what was added, in what order, alone.
@@ -32,6 +32,8 @@ pub(super) struct Entry<T> {
     /// The moment.
     pub(super) anchor: Anchor,
     pub(super) time_ns: u64,
+    /// Steps of the run.
+    steps: u64,
     picks: u64,
     /// Runs from here that showed something new.
     fruits: u64,
@@ -41,8 +43,9 @@ impl<T> Entry<T> {
     pub(super) fn new(
         (key, novelty, anchor, time_ns): (u64, Novelty, Anchor, u64),
         (root, timeline, recipe): (usize, Arc<T>, Recipe),
+        steps: u64,
     ) -> Self {
-        Self { key, novelty, root, timeline, recipe, anchor, time_ns, picks: 0, fruits: 0 }
+        Self { key, novelty, root, timeline, recipe, anchor, time_ns, steps, picks: 0, fruits: 0 }
     }
 }
 
@@ -103,6 +106,9 @@ fn draw(weights: impl Iterator<Item = u64> + Clone, stream: &mut Stream) -> Opti
     unreachable!("the draw is below the sum of the weights")
 }
 
+/// What a run costs beside its steps, in steps.
+const COST_STEPS: u64 = 1_000;
+
 /// All of them.
 pub(super) struct Frontier<T> {
     entries: Vec<Entry<T>>,
@@ -140,8 +146,9 @@ impl<T> Frontier<T> {
 
     fn energy(&self, entry: &Entry<T>) -> u64 {
         let seen = self.seen.get(&entry.key).copied().unwrap_or(1);
-        let worth = 1_000_000_000 * (1 + entry.fruits);
-        (worth / (seen * (1 + entry.picks) * (1 + entry.picks))).max(1)
+        // Whole numbers that are large enough to be divided, and small enough to be summed.
+        let worth = 1_000_000_000_000 * (1 + entry.fruits.min(100));
+        (worth / (seen * (1 + entry.picks) * (1 + entry.picks)) / (COST_STEPS + entry.steps)).max(1)
     }
 
     /// Adds a state that is new.

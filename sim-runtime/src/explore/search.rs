@@ -296,7 +296,8 @@ where
             }
             Err(_) => Some(0),
         };
-        let fresh = self.note_sightings(&job, &scouted.sightings, failed_at_ns);
+        let steps = report.as_ref().map_or(0, |report| report.steps);
+        let fresh = self.note_sightings(&job, &scouted.sightings, failed_at_ns, steps);
         if job.from.is_none() {
             self.flat_roots = if fresh == 0 { self.flat_roots + 1 } else { 0 };
         } else if let Some(key) = job.from.filter(|_| fresh > 0) {
@@ -324,6 +325,7 @@ where
         job: &Job<TimelineOf<S>>,
         sightings: &[Sighting],
         failed_at_ns: Option<u64>,
+        steps: u64,
     ) -> u64 {
         let until_ns = self.scenario.explored_until_ns(&job.timeline).min(failed_at_ns.unwrap_or(u64::MAX));
         let can_grow = job.recipe.0.len() < self.settings.exploration.max_recipe_len;
@@ -342,7 +344,7 @@ where
             if is_worth_it && (is_new || self.frontier.takes_up(*key)) {
                 let sight = (*key, novelty.clone(), anchor.clone(), *time_ns);
                 let origin = (job.root, job.timeline.clone(), job.recipe.clone());
-                self.frontier.add(Entry::new(sight, origin));
+                self.frontier.add(Entry::new(sight, origin, steps));
             }
         }
         self.known.roots[job.root].fresh += fresh;

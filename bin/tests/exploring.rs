@@ -1,7 +1,5 @@
 //! Guided search of Raft from the command line: what it finds is replayed in a fresh process, for any number of workers.
 
-#![expect(clippy::disallowed_methods, reason = "a command line deals with real files")]
-#![cfg(feature = "mutants")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

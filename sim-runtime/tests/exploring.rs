@@ -69,10 +69,12 @@ impl Scenario for Walk {
                 sleep(Duration::from_millis(10)).await;
                 let draw = if by_field { world.sample(FATE, 1).range(0, 5) } else { rng().next_u64() % 6 };
                 if draw != 0 {
-                    while is_endless {
+                    if !is_endless {
+                        return;
+                    }
+                    loop {
                         sleep(Duration::from_micros(1)).await;
                     }
-                    return;
                 }
             }
             world.fail(Category::Invariant, "nobody gets through", "", String::new());

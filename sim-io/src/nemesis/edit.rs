@@ -93,12 +93,10 @@ impl PlanEdit {
             }
             Self::Redraw { seed } => {
                 edited.faults.retain(|fault| fault.when.earliest_ns() <= at_ns);
-                let mut id = edited.free_id();
-                let others = Plan::derive(mix(*seed, 1), config).faults;
-                for fault in others.into_iter().filter(|fault| fault.when.earliest_ns() > at_ns) {
-                    edited.faults.push(PlannedFault { id, ..fault });
-                    id += 1;
-                }
+                let others = Plan::derive(mix(*seed, 1), config).faults.into_iter();
+                let later = others.filter(|fault| fault.when.earliest_ns() > at_ns);
+                let renamed = (edited.free_id()..).zip(later).map(|(id, fault)| PlannedFault { id, ..fault });
+                edited.faults.extend(renamed);
             }
         }
         Some(edited)

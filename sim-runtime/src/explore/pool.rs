@@ -35,24 +35,27 @@ pub(super) enum Aborted {
     Interrupt,
 }
 
-struct Queue<C, P> {
-    jobs: VecDeque<(usize, Timeline<C, P>)>,
+/// A timeline, with its place in the batch.
+type Job<S> = (usize, Timeline<<S as Scenario>::Config, <S as Scenario>::Plan>);
+
+struct Queue<S: Scenario> {
+    jobs: VecDeque<Job<S>>,
     closed: bool,
 }
 
 struct Shared<S: Scenario> {
     scenario: Arc<S>,
     most_steps: u64,
-    queue: Mutex<Queue<S::Config, S::Plan>>,
+    queue: Mutex<Queue<S>>,
     filled: Condvar,
 }
 
 impl<S: Scenario> Shared<S> {
-    fn queue(&self) -> MutexGuard<'_, Queue<S::Config, S::Plan>> {
+    fn queue(&self) -> MutexGuard<'_, Queue<S>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next(&self) -> Option<(usize, Timeline<S::Config, S::Plan>)> {
+    fn next(&self) -> Option<Job<S>> {
         let mut queue = self.queue();
         loop {
             if queue.closed {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`raft`] | the scenario: configuration, cluster, clients, judges |
 //! | [`cli`] | arguments, exit statuses |
-//! | [`command`] | `campaign`, `replay`, `shrink`, `explore`, `check-determinism`, `mutants`, `merge` and `check-history` |
+//! | [`command`] | what it can do: `campaign`, `replay`, `shrink`, `explore`, `check-history` and others |
 //! | [`seeds`] | which seeds are meant by `--seeds` |
 //! | [`out`] | output that survives a closed pipe |
 //! | [`signals`] | Ctrl-C, and the seeds in flight when the process dies |

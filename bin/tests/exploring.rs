@@ -1,5 +1,6 @@
 //! Guided search of Raft from the command line: what it finds is replayed in a fresh process, for any number of workers.
 
+#![cfg(feature = "mutants")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,8 @@
 //!
 //! First a kind is picked, by its share: states are many, near misses and steps of assertions few and worth more. Then
 //! one of that kind by energy, which falls with how many runs have shown it, with how often it was picked and with how
-//! long a run from there takes, and rises with what came of that. All is counted in integers, so that it is the same everywhere.
+//! long a run from there takes, and rises with what came of that. All is counted in integers, so that it is the same
+//! everywhere.
 //!
 //! Invariants: a key is on the frontier once; there are never more than the bound, and the root that has the most gives
 //! way first; what is picked depends on the stream and on what was added, in what order, alone.

@@ -9,11 +9,22 @@
 //!
 //! Invariants: whatever a run needs is made anew from the factories, so that runs share nothing and may go on
 //! at once on several threads.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `setting` | what programs may ask of it: [`processes`], [`parameter`] |
+//! | `swarm` | a configuration for each seed |
+//! | `simpler` | what is simpler than a timeline, for shrinking |
+//!
 //! Not here: many seeds (`sim_runtime::campaign`), protocols.
 
+mod setting;
+mod swarm;
+mod simpler;
+
 use std::any::type_name;
-use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::panic::Location;
 use std::rc::Rc;
@@ -30,11 +41,16 @@ use sim_runtime::explore::{self, Exploration, Explored, Lost, Recipe, Settings, 
 use sim_runtime::invariant::Invariant;
 use sim_runtime::rng::Stream;
 use sim_runtime::scenario::{Scenario, Timeline, Watch};
+use sim_runtime::schedule::Schedule;
 use sim_runtime::sync::Notify;
 pub use sim_runtime::testing::Outcome;
-use sim_runtime::verdict::{Category, RunReport};
+use sim_runtime::verdict::{Category, Failure, RunReport};
 use sim_runtime::{Handle, NodeId, Options, World};
 
+pub use setting::{parameter, processes, processes_in};
+use swarm::Choices;
+
+use crate::fs::{DiskConfig, Disks};
 use crate::nemesis::{self, Plan, PlanConfig, PlanEdit};
 use crate::net::{Net, NetConfig};
 use crate::story::{Deeds, Plain, Proof, Reach, Recording, Style, Tape, as_plain_lines, draw};
@@ -87,6 +103,7 @@ pub struct Simulation {
     /// Crates whose assertions are the program's.
     asserting: BTreeSet<&'static str>,
     config: SimulationConfig,
+    choices: Choices,
 }
 
 #[derive(Copy, Clone)]
@@ -94,6 +111,9 @@ struct Places {
     processes: &'static Location<'static>,
     workloads: &'static Location<'static>,
 }
+
+/// A timeline of a [`Simulation`].
+pub type SimulationTimeline = Timeline<SimulationConfig, Plan>;
 
 /// What a [`Simulation`] is run with, as data.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -109,6 +129,15 @@ pub struct SimulationConfig {
     pub faults: PlanConfig,
     /// How long the workloads have after the faults are over.
     pub grace_ms: u64,
+    /// What the disks are like.
+    #[serde(default)]
+    pub disk: DiskConfig,
+    /// Which ready task runs next.
+    #[serde(default)]
+    pub schedule: Schedule,
+    /// Numbers of the program's own, by name: see [`parameter`].
+    #[serde(default)]
+    pub parameters: BTreeMap<String, u64>,
 }
 
 impl Simulation {
@@ -121,6 +150,9 @@ impl Simulation {
             network: NetConfig::default(),
             faults: PlanConfig::none(),
             grace_ms: 60_000,
+            disk: DiskConfig::default(),
+            schedule: Schedule::default(),
+            parameters: BTreeMap::new(),
         };
         let nothing = || -> Program { Arc::new(|_| async {}.boxed_local()) };
         let places = Places { processes: Location::caller(), workloads: Location::caller() };
@@ -132,6 +164,7 @@ impl Simulation {
             judges: Vec::new(),
             asserting: BTreeSet::new(),
             config,
+            choices: Choices::default(),
         }
     }
 
@@ -206,6 +239,13 @@ impl Simulation {
         self
     }
 
+    /// What the disks are like.
+    #[must_use]
+    pub fn disk(mut self, disk: DiskConfig) -> Self {
+        self.config.disk = disk;
+        self
+    }
+
     /// How long faults go on.
     #[must_use]
     pub fn duration(mut self, duration: Duration) -> Self {
@@ -247,25 +287,39 @@ impl Scenario for Simulation {
     type Config = SimulationConfig;
     type Plan = Plan;
 
-    fn config(&self, _seed: u64) -> SimulationConfig {
-        let faults = self.config.faults.clone().for_nodes(self.config.processes, self.config.workloads);
-        SimulationConfig { faults, ..self.config.clone() }
+    fn config(&self, seed: u64) -> SimulationConfig {
+        let config = self.config.clone();
+        let config = if self.choices.swarm { swarm::draw(seed, config, &self.choices) } else { config };
+        let faults = config.faults.clone().for_nodes(config.processes, config.workloads);
+        SimulationConfig { faults, ..config }
     }
 
     fn plan(&self, seed: u64, config: &SimulationConfig) -> Plan {
         Plan::derive(seed, &config.faults)
     }
 
-    fn run(&self, timeline: &Timeline<SimulationConfig, Plan>, watch: Watch) -> (RunReport, Vec<String>) {
-        let (report, tape) = self.play(timeline, watch);
-        (
-            report,
-            tape.map(|tape| as_plain_lines(&Deeds::read(&tape, &mut Plain::default()))).unwrap_or_default(),
-        )
+    fn run(&self, timeline: &SimulationTimeline, watch: Watch) -> (RunReport, Vec<String>) {
+        let Played { report, tape, .. } = self.play(timeline, watch);
+        let story = tape.map(|tape| as_plain_lines(&Deeds::read(&tape, &mut Plain::default())));
+        (report, story.unwrap_or_default())
     }
 
     fn simpler(&self, plan: &Plan) -> Vec<Plan> {
         plan.simpler()
+    }
+
+    fn moves(&self, timeline: &SimulationTimeline, failure: &Failure) -> Vec<SimulationTimeline> {
+        simpler::moves(timeline, failure, &self.choices)
+    }
+
+    fn great_moves(&self, timeline: &SimulationTimeline, _failure: &Failure) -> Vec<SimulationTimeline> {
+        simpler::great_moves(timeline, &self.choices)
+    }
+
+    fn concrete(&self, timeline: &SimulationTimeline) -> Vec<SimulationTimeline> {
+        let came = self.play(timeline, Watch::default()).begun;
+        let plans = came.map(|came| timeline.plan.concrete(&came)).unwrap_or_default();
+        plans.into_iter().map(|plan| Timeline { plan, ..timeline.clone() }).collect()
     }
 
     fn asserting(&self) -> Vec<&str> {
@@ -274,7 +328,7 @@ impl Scenario for Simulation {
 
     fn plan_edit(
         &self,
-        timeline: &Timeline<SimulationConfig, Plan>,
+        timeline: &SimulationTimeline,
         node: NodeId,
         at_ns: u64,
         stream: &mut Stream,
@@ -285,7 +339,7 @@ impl Scenario for Simulation {
 
     fn edit_plan(
         &self,
-        timeline: &Timeline<SimulationConfig, Plan>,
+        timeline: &SimulationTimeline,
         node: NodeId,
         at_ns: u64,
         edit: &Value,
@@ -294,7 +348,7 @@ impl Scenario for Simulation {
         edit.apply(&timeline.plan, &timeline.config.faults, node, at_ns)
     }
 
-    fn explored_until_ns(&self, timeline: &Timeline<SimulationConfig, Plan>) -> u64 {
+    fn explored_until_ns(&self, timeline: &SimulationTimeline) -> u64 {
         timeline.plan.heal_at_ns
     }
 }
@@ -340,7 +394,7 @@ impl Simulation {
     /// failure, as far as `reach` allows. Needs nothing of the program but its `tracing` events.
     pub fn tell(
         &self,
-        timeline: &Timeline<SimulationConfig, Plan>,
+        timeline: &SimulationTimeline,
         reach: Reach,
         style: Style,
     ) -> (RunReport, Vec<String>) {
@@ -352,29 +406,34 @@ impl Simulation {
     }
 
     /// Runs a timeline and keeps everything, for a story told by a [`crate::story::Program`] that knows more.
-    pub fn record(&self, timeline: &Timeline<SimulationConfig, Plan>) -> (RunReport, Tape) {
-        let (report, tape) = self.play(timeline, Watch { story: true });
+    pub fn record(&self, timeline: &SimulationTimeline) -> (RunReport, Tape) {
+        let Played { report, tape, .. } = self.play(timeline, Watch { story: true });
         (report, tape.unwrap_or_default())
     }
 
-    fn play(&self, timeline: &Timeline<SimulationConfig, Plan>, watch: Watch) -> (RunReport, Option<Tape>) {
+    fn play(&self, timeline: &SimulationTimeline, watch: Watch) -> Played {
         let Timeline { seed, config, plan, overrides } = timeline.clone();
         let limit_ns = plan.heal_at_ns.saturating_add(config.grace_ms.saturating_mul(1_000_000));
-        let mut world =
-            World::new(seed, Options { overrides, keep_trace: watch.story, limit_ns, ..Options::default() });
+        let (schedule, keep_trace) = (config.schedule, watch.story);
+        let options = Options { overrides, schedule, keep_trace, limit_ns, ..Options::default() };
+        let mut world = World::new(seed, options);
         let recording = watch.story.then(|| Recording::start(&mut world));
         self.judges.iter().for_each(|judge| judge(&mut world));
         let handle = world.handle();
         handle.device::<Net>().configure(config.network);
+        handle.device::<Disks>().configure(config.disk.clone());
+        setting::announce(&handle, &config);
         let working = self.add_nodes(&handle, &config);
+        let begun = Rc::new(RefCell::new(None));
+        let tell = begun.clone();
         world.run(async move {
             (1..handle.node_count()).for_each(|id| handle.boot(NodeId(id)));
-            nemesis::run(plan).await;
+            tell.replace(Some(nemesis::run(plan).await));
             working.all_finished().await;
         });
         let report = world.report();
         drop(world);
-        (report, recording.map(Recording::into_tape))
+        Played { report, begun: begun.take(), tape: recording.map(Recording::into_tape) }
     }
 
     fn add_nodes(&self, world: &Handle, config: &SimulationConfig) -> Rc<Working> {
@@ -393,6 +452,15 @@ impl Simulation {
         }
         working
     }
+}
+
+/// What a run leaves.
+struct Played {
+    report: RunReport,
+    /// The faults as they came, unless the run ended before they were over.
+    begun: Option<Plan>,
+    /// Everything, when it is watched for its story.
+    tape: Option<Tape>,
 }
 
 /// How many workloads have not finished.

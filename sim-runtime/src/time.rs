@@ -12,7 +12,7 @@ use std::future::Future;
 use std::ops::{Add, AddAssign, Sub};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+pub use std::time::Duration;
 
 use pin_project_lite::pin_project;
 

@@ -1,4 +1,4 @@
-//! Plans with fewer or earlier faults: two faults that become one, and faults that come sooner.
+//! Plans with fewer, earlier or briefer faults: two faults that become one, faults that come sooner, or end.
 //!
 //! Invariants: only faults at a known time to known nodes are touched; each plan has one fault less, or its faults come
 //! earlier by a millisecond or more, so shrinking ends.
@@ -9,6 +9,9 @@ use super::plan::Plan;
 
 /// With more faults than this, no two are made one.
 const FEW: usize = 16;
+
+/// Faults that last no longer are brief enough.
+const BRIEF_US: u64 = 2_000;
 
 /// Faults are not moved by less.
 const LEAST_SHIFT_NS: u64 = 1_000_000;
@@ -109,6 +112,24 @@ impl Plan {
                 plan
             })
             .collect()
+    }
+
+    /// Plans in which one fault lasts half as long.
+    pub fn briefer(&self) -> Vec<Self> {
+        let halve = |at: usize| {
+            let mut briefer = self.clone();
+            briefer.faults[at].lasts_us /= 2;
+            briefer
+        };
+        (0..self.faults.len()).filter(|at| self.faults[*at].lasts_us > BRIEF_US).map(halve).collect()
+    }
+
+    /// The plan up to `heal_at_ns`.
+    #[must_use]
+    pub fn healed_at(mut self, heal_at_ns: u64) -> Self {
+        self.heal_at_ns = heal_at_ns;
+        self.faults.retain(|fault| fault.when.earliest_ns() < heal_at_ns);
+        self
     }
 }
 

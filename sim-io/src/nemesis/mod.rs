@@ -9,6 +9,7 @@
 //! | `milder` | what to try in place of a fault |
 //! | `merge` | two faults in one, and faults that come sooner |
 //! | `vary` | plans with faults varied at random |
+//! | [`lively`] | which conditions have a say, so that they can be calmed |
 //! | `concrete` | plans for the nodes that were meant, and for other nodes |
 //! | `edit` | changes of a plan from a moment on, for a guided search |
 //! | `driver` | [`run`]: applies faults and takes them back |
@@ -24,6 +25,7 @@ mod choose;
 mod milder;
 mod merge;
 mod vary;
+pub mod lively;
 mod concrete;
 mod edit;
 mod driver;

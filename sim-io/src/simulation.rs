@@ -53,7 +53,7 @@ use swarm::Choices;
 use crate::fs::{DiskConfig, Disks};
 use crate::nemesis::{self, Plan, PlanConfig, PlanEdit};
 use crate::net::{Net, NetConfig};
-use crate::story::{Deeds, Plain, Proof, Reach, Recording, Style, Tape, as_plain_lines, draw};
+use crate::story::{Deeds, Plain, Proof, Reach, Reads, Recording, Style, Tape, as_plain_lines, draw};
 
 type Program = Arc<dyn Fn(NodeId) -> LocalBoxFuture<'static, ()> + Send + Sync>;
 type Judge = Box<dyn Fn(&mut World) + Send + Sync>;
@@ -104,6 +104,7 @@ pub struct Simulation {
     asserting: BTreeSet<&'static str>,
     config: SimulationConfig,
     choices: Choices,
+    reads: Option<Reads>,
 }
 
 #[derive(Copy, Clone)]
@@ -165,6 +166,7 @@ impl Simulation {
             asserting: BTreeSet::new(),
             config,
             choices: Choices::default(),
+            reads: None,
         }
     }
 
@@ -221,6 +223,13 @@ impl Simulation {
     #[must_use]
     pub fn asserting_in(mut self, name: &'static str) -> Self {
         self.asserting.insert(name);
+        self
+    }
+
+    /// What its datagrams say in words, for stories.
+    #[must_use]
+    pub fn reading(mut self, datagram: Reads) -> Self {
+        self.reads = Some(datagram);
         self
     }
 
@@ -300,7 +309,8 @@ impl Scenario for Simulation {
 
     fn run(&self, timeline: &SimulationTimeline, watch: Watch) -> (RunReport, Vec<String>) {
         let Played { report, tape, .. } = self.play(timeline, watch);
-        let story = tape.map(|tape| as_plain_lines(&Deeds::read(&tape, &mut Plain::default())));
+        let mut program = Plain::reading(self.reads);
+        let story = tape.map(|tape| as_plain_lines(&Deeds::read(&tape, &mut program)));
         (report, story.unwrap_or_default())
     }
 
@@ -399,7 +409,7 @@ impl Simulation {
         style: Style,
     ) -> (RunReport, Vec<String>) {
         let (report, tape) = self.record(timeline);
-        let mut program = Plain::default();
+        let mut program = Plain::reading(self.reads);
         let deeds = Deeds::read(&tape, &mut program);
         let proof = Proof::of_first(&report.findings, &deeds);
         (report, draw(&deeds, &proof, &program, reach, style))

@@ -6,7 +6,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 use sim_io::simulation::processes;
-use sim_runtime::{NodeId, probe};
+use sim_runtime::{NodeId, assert_reachable, assert_sometimes, probe};
 
 use crate::journal::Journal;
 use crate::message::{Mailbox, Message, Role};
@@ -53,6 +53,7 @@ pub async fn run(me: NodeId, planted: Planted) -> io::Result<()> {
         tracing::info!(slot, ballot = ballot.0, %value, "remembers");
     }
     tracing::info!(ballot = memory.promised.0, "recovered");
+    assert_sometimes!(!memory.accepted.is_empty(), "an acceptor recovers what it had accepted");
     loop {
         let (message, from) = mailbox.receive().await?;
         match message {
@@ -77,15 +78,17 @@ pub async fn run(me: NodeId, planted: Planted) -> io::Result<()> {
             Message::Accept(proposal)
                 if proposal.ballot >= memory.promised || planted.has(Mutant::BelowPromise) =>
             {
-                if memory.accepted.get(&proposal.slot) != Some(&proposal) {
+                // A number has one value: what has this one is the same proposal, sent again.
+                if memory.accepted.get(&proposal.slot).map(|known| known.ballot) != Some(proposal.ballot) {
                     memory.remember(Entry::Accepted(proposal));
                     journal.append(&Entry::Accepted(proposal)).await?;
                     journal.sync().await?;
                 }
-                tell(&mailbox, &processes(), proposal)?;
+                tell(&mailbox, &processes(), memory.accepted[&proposal.slot])?;
                 probe::point("acceptance sent");
             }
             Message::Prepare(..) | Message::Accept(_) => {
+                assert_reachable!("a stale ballot is refused");
                 mailbox.send(Role::Proposer, &[from], &Message::Refused(memory.promised))?;
             }
             Message::Report(first) => {

@@ -3,9 +3,9 @@
 use std::io;
 
 use sim_io::simulation::{parameter, processes};
-use sim_runtime::NodeId;
 use sim_runtime::rng::rng_named;
 use sim_runtime::time::{Duration, Instant, sleep};
+use sim_runtime::{NodeId, assert_sometimes_greater_than};
 
 use crate::message::{Mailbox, Message, Role};
 use crate::terms::Command;
@@ -18,9 +18,12 @@ pub async fn run(me: NodeId) -> io::Result<()> {
     for number in 1..=parameter("requests") {
         let command = Command { client: me.0, number };
         tracing::info!(value = %command, "requested");
+        let mut tries = 1;
         while !is_done(&mailbox, server, command).await? {
             server = *chance.pick(&servers);
+            tries += 1;
         }
+        assert_sometimes_greater_than!(tries, 5, "tries of a request");
         tracing::info!(value = %command, "acknowledged");
         sleep(Duration::from_micros(chance.below(parameter("think us") + 1))).await;
     }

@@ -7,8 +7,8 @@ use std::io;
 use std::rc::Rc;
 
 use sim_io::simulation::{parameter, processes};
-use sim_runtime::NodeId;
 use sim_runtime::time::{Duration, Instant};
+use sim_runtime::{NodeId, assert_sometimes, assert_sometimes_greater_than};
 
 use crate::message::{Mailbox, Message, Role};
 use crate::mutant::{Mutant, Planted};
@@ -67,6 +67,8 @@ impl Learned {
             let fresh = value.number > *latest;
             *latest = value.number.max(*latest);
             tracing::info!(slot = known.applied, %value, fresh, "applied");
+            assert_sometimes!(!fresh && value != Command::NO_OP, "a request is chosen twice");
+            assert_sometimes_greater_than!(known.applied, 40, "slots that are decided");
             if known.awaited.remove(&value) {
                 mailbox.send(Role::Client, &[NodeId(value.client)], &Message::Done(value))?;
             }

@@ -16,6 +16,7 @@
 //! | [`client`] | who wants something |
 //! | [`mutant`] | defects that can be planted |
 //! | [`invariants`] | what must hold |
+//! | [`regimes`] | what should be seen: which phase met which fault |
 //!
 //! A promise tells of all that is accepted in one datagram: some hundred slots, which is no way to ship it.
 
@@ -28,6 +29,7 @@ pub mod learner;
 pub mod client;
 pub mod mutant;
 pub mod invariants;
+pub mod regimes;
 
 use std::io;
 use std::time::Duration;
@@ -60,11 +62,13 @@ pub fn simulation(planted: Planted) -> Simulation {
         .parameter("report ms", &[40, 20, 150])
         .parameter("attempt ms", &[100, 40])
         .parameter("think us", &[5_000, 0, 40_000])
+        .reading(message::Message::read)
         .invariant(invariants::Agreement::default)
         .invariant(invariants::Validity::default)
         .invariant(invariants::Persistence::default)
         .invariant(invariants::Prefixes::default)
         .invariant(invariants::Clients::default)
+        .invariant(regimes::Regimes::default)
         .faults(PlanConfig {
             every_min_ms: 20,
             every_max_ms: 200,

@@ -36,6 +36,13 @@ pub enum Message {
     Chosen(Slot, Command),
 }
 
+impl Message {
+    /// In words, for a story.
+    pub fn read(bytes: &[u8]) -> Option<String> {
+        serde_json::from_slice(bytes).ok().map(|message: Self| format!("{message:?}"))
+    }
+}
+
 /// Who has a port of its own on a node.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Role {

@@ -11,6 +11,7 @@ use sim_io::simulation::{parameter, processes};
 use sim_runtime::rng::{Stream, rng_named};
 use sim_runtime::time::{Duration, Instant};
 use sim_runtime::{Handle, NodeId, probe};
+use sim_runtime::{assert_sometimes, assert_sometimes_all, assert_sometimes_greater_than};
 
 use crate::journal::Journal;
 use crate::learner::Learned;
@@ -40,16 +41,18 @@ pub async fn run(me: NodeId, learned: Learned, planted: Planted) -> io::Result<(
     let (used, numbers) = Journal::open("proposer").await?;
     let mut highest: Ballot = numbers.last().copied().unwrap_or_default();
     if planted.has(Mutant::ReusedBallot) {
-        highest = Ballot(highest.0.saturating_sub(100));
+        highest = highest.previous();
     }
     let chance = rng_named("patience", 0);
     let mut proposer =
         Proposer { me, servers: processes(), mailbox, used, highest, learned, chance, planted };
     loop {
         proposer.follow().await?;
-        let first = proposer.learned.first_unknown();
+        let (before, first) = (proposer.highest.proposer(), proposer.learned.first_unknown());
         if let Some(accepted) = proposer.prepare(first).await? {
-            proposer.lead(first, accepted).await?;
+            let is_other = before.is_some_and(|leader| leader != me);
+            assert_sometimes!(is_other, "the leader changes");
+            proposer.lead(first, accepted, is_other).await?;
         }
     }
 }
@@ -138,11 +141,17 @@ impl Proposer {
     }
 
     /// Phase 2, until somebody has a higher number.
-    async fn lead(&mut self, first: Slot, accepted: BTreeMap<Slot, Proposal>) -> io::Result<()> {
+    async fn lead(
+        &mut self,
+        first: Slot,
+        accepted: BTreeMap<Slot, Proposal>,
+        takes_over: bool,
+    ) -> io::Result<()> {
         let (world, ballot) = (Handle::current(), self.highest);
         world.set_role("leader");
         probe::point("leader elected");
         tracing::info!(ballot = ballot.0, first, "leads");
+        assert_sometimes_greater_than!(ballot.round(), 8, "rounds of ballots");
         // What may have been chosen is proposed again, and gaps before it are filled with no-ops (§3).
         let mut next = accepted.last_key_value().map_or(first, |(last, _)| last + 1);
         let value = |slot: Slot| accepted.get(&slot).map_or(Command::NO_OP, |proposal| proposal.value);
@@ -171,7 +180,13 @@ impl Proposer {
                 }
                 Some(_) => {}
             }
+            let waiting = open.len();
             open.retain(|slot, _| !self.learned.knows(*slot));
+            let is_decided = open.len() < waiting;
+            assert_sometimes_all!(
+                "a failover makes progress",
+                [("takes over", takes_over), ("decides", is_decided)]
+            );
         }
     }
 

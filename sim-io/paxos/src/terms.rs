@@ -11,7 +11,7 @@ use crate::mutant::{Mutant, Planted};
 pub type Slot = u64;
 
 /// A proposal number; 302 is the third of server 2.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Ballot(pub u64);
 
 impl Ballot {
@@ -20,12 +20,33 @@ impl Ballot {
     /// "Different proposers choose their numbers from disjoint sets of numbers" (§2.5). The least of `proposer`'s
     /// that is higher, by a round.
     pub fn next(self, proposer: NodeId) -> Self {
-        Self((self.0 / Self::PROPOSERS + 1) * Self::PROPOSERS + u64::from(proposer.0))
+        Self((self.round() + 1) * Self::PROPOSERS + u64::from(proposer.0))
+    }
+
+    /// How many numbers of a proposer are not higher.
+    pub fn round(self) -> u64 {
+        self.0 / Self::PROPOSERS
+    }
+
+    /// Whose number it is; nobody's before the first.
+    pub fn proposer(self) -> Option<NodeId> {
+        Some(NodeId((self.0 % Self::PROPOSERS) as u16)).filter(|proposer| *proposer != NodeId::HOST)
+    }
+
+    /// The number of the same proposer before this one.
+    pub fn previous(self) -> Self {
+        Self(self.0.saturating_sub(Self::PROPOSERS))
+    }
+}
+
+impl fmt::Debug for Ballot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ballot {}", self.0)
     }
 }
 
 /// A value: what a client wants done, as far as Paxos cares. The two numbers tell a retry from a new request.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Command {
     /// The client's node.
     pub client: u16,
@@ -47,8 +68,14 @@ impl fmt::Display for Command {
     }
 }
 
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// "A proposal consists of a proposal number and a value" (§2.2), here for a slot.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Proposal {
     /// For which instance.
     pub slot: Slot,
@@ -56,6 +83,12 @@ pub struct Proposal {
     pub ballot: Ballot,
     /// Its value.
     pub value: Command,
+}
+
+impl fmt::Debug for Proposal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "slot {}: {}, {:?}", self.slot, self.value, self.ballot)
+    }
 }
 
 /// "Any two majorities have at least one acceptor in common" (§2.2).

@@ -37,4 +37,4 @@ pub use lines::{as_json_lines, as_plain_lines};
 pub use past::{Proof, Reach, select};
 pub use perfetto::as_trace_events;
 pub use tape::{Recording, Tape};
-pub use told::{Plain, Program, Seen, Span, Told, Weight};
+pub use told::{Plain, Program, Reads, Seen, Span, Told, Weight};

@@ -150,6 +150,22 @@ pub trait Program {
 #[derive(Clone, Debug, Default)]
 pub struct Plain {
     latest: BTreeMap<NodeId, u64>,
+    reads: Option<Reads>,
+}
+
+/// What a datagram says in words, where it is understood.
+pub type Reads = fn(&[u8]) -> Option<String>;
+
+impl Plain {
+    /// One whose datagrams are read to us.
+    pub fn reading(reads: Option<Reads>) -> Self {
+        Self { reads, ..Self::default() }
+    }
+
+    fn datagram(&self, seen: &Seen<'_>, len: u32) -> String {
+        let read = seen.messages.first().and_then(|(bytes, _)| self.reads?(bytes));
+        read.unwrap_or_else(|| format!("{len} bytes"))
+    }
 }
 
 impl Program for Plain {
@@ -159,9 +175,9 @@ impl Program for Plain {
         let told = if let Some(event) = seen.event {
             Told::new(Weight::Scene, describe(event)).counted("events")
         } else if let Some(io::DatagramSent { len, .. }) = seen.record.get() {
-            Told::new(Weight::Cause, format!("{len} bytes")).counted("datagrams")
+            Told::new(Weight::Cause, self.datagram(seen, len)).counted("datagrams")
         } else if let Some(io::DatagramDelivered { len, .. }) = seen.record.get() {
-            Told::new(Weight::Cause, format!("{len} bytes"))
+            Told::new(Weight::Cause, self.datagram(seen, len))
         } else if let Some(io::FlightSent { len, connection, .. }) = seen.record.get() {
             Told::new(Weight::Cause, format!("{len} bytes of stream {connection}"))
                 .counted("pieces of streams")

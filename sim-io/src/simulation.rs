@@ -44,6 +44,7 @@ use sim_runtime::scenario::{Scenario, Timeline, Watch};
 use sim_runtime::schedule::Schedule;
 use sim_runtime::sync::Notify;
 pub use sim_runtime::testing::Outcome;
+use sim_runtime::time::sleep;
 use sim_runtime::verdict::{Category, Failure, RunReport};
 use sim_runtime::{Handle, NodeId, Options, World};
 
@@ -130,6 +131,9 @@ pub struct SimulationConfig {
     pub faults: PlanConfig,
     /// How long the workloads have after the faults are over.
     pub grace_ms: u64,
+    /// When the workloads begin; the processes do at once.
+    #[serde(default)]
+    pub work_from_ms: u64,
     /// What the disks are like.
     #[serde(default)]
     pub disk: DiskConfig,
@@ -151,6 +155,7 @@ impl Simulation {
             network: NetConfig::default(),
             faults: PlanConfig::none(),
             grace_ms: 60_000,
+            work_from_ms: 0,
             disk: DiskConfig::default(),
             schedule: Schedule::default(),
             parameters: BTreeMap::new(),
@@ -452,12 +457,19 @@ impl Simulation {
             world.add_node_from(self.places.processes, &format!("process {id}"), move || process(NodeId(id)));
         }
         let working = Rc::new(Working { workloads: Cell::new(config.workloads), done: Notify::new() });
+        let begins = Duration::from_millis(config.work_from_ms);
         for number in 1..=config.workloads {
             let (workload, working) = (self.workload.clone(), working.clone());
             let id = NodeId(config.processes + number);
             world.add_node_from(self.places.workloads, &format!("workload {number}"), move || {
-                let (main, working) = (workload(id), working.clone());
-                main.map(move |()| working.one_is_done())
+                let (workload, working) = (workload.clone(), working.clone());
+                async move {
+                    if !begins.is_zero() {
+                        sleep(begins).await;
+                    }
+                    workload(id).await;
+                    working.one_is_done();
+                }
             });
         }
         working

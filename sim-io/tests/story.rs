@@ -210,3 +210,22 @@ fn a_run_that_is_told_is_the_same_run() {
     let (watched, tape) = house.record(&timeline);
     assert_eq!((plain.digest(), plain.records), (watched.digest(), tape.records.len() as u64));
 }
+
+/// Roles of one server that talk over its own sockets, say.
+#[test]
+fn a_node_that_sends_to_itself_is_told_and_its_messages_are_read() {
+    async fn hermit() -> io::Result<()> {
+        let socket = UdpSocket::bind(SERVER).await?;
+        socket.send_to(b"note to self", SERVER).await?;
+        socket.recv().await.map(drop)
+    }
+    let hermitage = Simulation::new("hermitage")
+        .processes(1, |_| hermit())
+        .duration(Duration::from_millis(100))
+        .reading(|bytes| std::str::from_utf8(bytes).ok().map(|text| format!("a {text}")));
+    let reach = Reach { all: true, ..Reach::default() };
+    let (report, lines) = hermitage.tell(&hermitage.timeline(1), reach, Style::default());
+    assert!(report.findings.failures.is_empty(), "{:?}", report.findings);
+    let says = |what: &str| lines.iter().any(|line| line.contains(what));
+    assert!(says("n1→n1 a note to self") && says("n1 receives from n1: a note to self"), "{lines:#?}");
+}

@@ -1,7 +1,7 @@
 //! Looks for bugs: `cargo run -p paxos --example hunt -- [MUTANT] [SEEDS]`.
 //!
-//! Without a mutant, or with `-`, the correct Paxos. Prints verdicts and what happened; of the first failure the smallest
-//! timeline and its story.
+//! Without a mutant, or with `-`, the correct Paxos. Prints verdicts and what happened; of the first failure the
+//! smallest timeline and its story.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,6 +25,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (name, count) in summary.coverage.iter() {
         println!("{name:>60} {count:>10}");
     }
+    for (site, hits) in summary.assertions.iter().filter(|(site, _)| site.module.starts_with("paxos")) {
+        let range = hits.range.map(|(least, greatest)| format!(", from {least} to {greatest}"));
+        println!("{:>60} {:>10}{}", site.message, hits.so, range.unwrap_or_default());
+    }
+    summary.assertions.gaps(&["paxos"]).iter().for_each(|gap| println!("{gap}"));
     println!("{} runs: {:?}", summary.runs, summary.verdicts);
     println!("rules broken: {:?}", summary.premise);
 

@@ -16,8 +16,8 @@ use crate::terms::{Ballot, Proposal, Slot};
 /// How many proposals a report tells of.
 const REPORTED: usize = 32;
 
-/// "It must remember the highest-numbered proposal that it has ever accepted and the number of the highest-numbered
-/// prepare request to which it has responded" (§2.2).
+/// "An acceptor needs to remember only the highest-numbered proposal that it has ever accepted and the number of the
+/// highest-numbered prepare request to which it has responded" (§2.2).
 #[derive(Default)]
 struct Memory {
     promised: Ballot,
@@ -57,8 +57,8 @@ pub async fn run(me: NodeId, planted: Planted) -> io::Result<()> {
     loop {
         let (message, from) = mailbox.receive().await?;
         match message {
-            // "If an acceptor receives a prepare request with number n greater than that of any prepare request to which
-            // it has already responded, then it responds to the request with a promise .. and with the
+            // "If an acceptor receives a prepare request with number n greater than that of any prepare request to
+            // which it has already responded, then it responds to the request with a promise .. and with the
             // highest-numbered proposal (if any) that it has accepted" (§2.2). To the same request it responds again.
             Message::Prepare(ballot, first) if ballot >= memory.promised => {
                 if ballot > memory.promised {
@@ -73,8 +73,8 @@ pub async fn run(me: NodeId, planted: Planted) -> io::Result<()> {
                 mailbox.send(Role::Proposer, &[from], &Message::Promise(ballot, accepted))?;
                 probe::point("promise sent");
             }
-            // "It accepts the proposal unless it has already responded to a prepare request having a number greater than
-            // n" (§2.2).
+            // "It accepts the proposal unless it has already responded to a prepare request having a number greater
+            // than n" (§2.2).
             Message::Accept(proposal)
                 if proposal.ballot >= memory.promised || planted.has(Mutant::BelowPromise) =>
             {

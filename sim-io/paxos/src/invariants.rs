@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`Agreement`] | "only a single value is chosen" (§2.1), in each slot | two are |
 //! | [`Validity`] | "only a value that has been proposed may be chosen" (§2.1) | one is that nobody asked for |
-//! | [`Persistence`] | an acceptor "must remember this information even if it fails and then restarts" (§2.2) | it forgot |
+//! | [`Persistence`] | an acceptor "must remember this information even if it fails" (§2.2) | it forgot |
 //! | [`Prefixes`] | all servers apply the same commands in the same order (§3) | two part ways |
 //! | [`Clients`] | a request is applied once, and what was acknowledged was applied | twice, or never |
 

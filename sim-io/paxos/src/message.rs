@@ -26,7 +26,7 @@ pub enum Message {
     /// Phase 2b, to all learners.
     Accepted(Proposal),
     /// There is a promise of a higher number: "it should probably inform the proposer, who should then abandon its
-    /// proposal" (§2.4).
+    /// proposal" (§2.2).
     Refused(Ballot),
     /// The distinguished proposer to the others: it is alive.
     Leading(Ballot),

@@ -27,10 +27,10 @@ macro_rules! mutants {
 
 mutants! {
     ForgottenPromise forgotten_promise "An acceptor answers a prepare request before its promise is durable."
-    FirstAccepted first_accepted "A proposer takes the first accepted value that it hears of, not that of the highest number."
+    FirstAccepted first_accepted "A proposer takes the first accepted value that it hears of, whatever its number."
     HalfIsEnough half_is_enough "A majority of n is n/2."
     BelowPromise below_promise "An acceptor accepts proposals whatever it has promised."
-    ReusedBallot reused_ballot "After a restart a proposer begins with the last number that it has used, not with a higher one."
+    ReusedBallot reused_ballot "After a restart a proposer begins with the last number that it has used."
     MixedBallots mixed_ballots "A learner counts who accepted a value, in whichever proposals."
 }
 

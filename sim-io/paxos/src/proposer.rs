@@ -91,8 +91,8 @@ impl Proposer {
         Ok(!is_done)
     }
 
-    /// "Each proposer remembers (in stable storage) the highest-numbered proposal it has tried to issue, and begins phase
-    /// 1 with a higher proposal number than any it has already used" (§2.5).
+    /// "Each proposer remembers (in stable storage) the highest-numbered proposal it has tried to issue, and begins
+    /// phase 1 with a higher proposal number than any it has already used" (§2.5).
     async fn use_next_ballot(&mut self) -> io::Result<Ballot> {
         self.highest = self.highest.next(self.me);
         self.used.append(&self.highest).await?;
@@ -100,9 +100,9 @@ impl Proposer {
         Ok(self.highest)
     }
 
-    /// Phase 1, for `first` and all slots after it: "using the same proposal number for all instances, it can do this by
-    /// sending a single reasonably short message" (§3). What is accepted there; `None` when somebody has a higher number,
-    /// or no majority answers.
+    /// Phase 1, for `first` and all slots after it: "using the same proposal number for all instances, it can do this
+    /// by sending a single reasonably short message" (§3). What is accepted there; `None` when somebody has a higher
+    /// number, or no majority answers.
     async fn prepare(&mut self, first: Slot) -> io::Result<Option<BTreeMap<Slot, Proposal>>> {
         let _phase = probe::window("phase 1", None);
         let ballot = self.use_next_ballot().await?;

@@ -1,4 +1,5 @@
-//! Which conditions have a say in a run, so that shrinking can calm them: of fields, all that sim-io and the runtime read.
+//! Which conditions have a say in a run, so that shrinking can calm them: of fields, all that sim-io and the runtime
+//! read.
 //!
 //! Not here: calming ([`sim_runtime::shrink::calmer`]).
 
@@ -37,8 +38,8 @@ pub fn lively_fields(
     fields.into_iter().filter(|(_, has_a_say)| *has_a_say).map(|(field, _)| field)
 }
 
-/// The timelines in which one of the fields is calm on one more link, disk or node of the first `nodes`, or for longer up
-/// to that time.
+/// The timelines in which one of the fields is calm on one more link, disk or node of the first `nodes`, or for
+/// longer up to that time.
 pub fn calmer_here<C: Clone, P: Clone>(
     timeline: &Timeline<C, P>,
     fields: &[&str],

@@ -1,9 +1,10 @@
 //! What is simpler than a timeline of any program: for shrinking.
 //!
-//! In order of promise: less time, fewer faults, fewer processes and workloads, less to be done, plain values instead of
-//! drawn ones, calm instead of chance, everywhere or here and there.
+//! In order of promise: less time, fewer faults, fewer processes and workloads, less to be done, plain values instead
+//! of drawn ones, calm instead of chance, everywhere or here and there.
 //!
-//! Invariant: a move is made only where it changes something, and only towards less or plainer, so moves come to an end.
+//! Invariant: a move is made only where it changes something, and only towards less or plainer, so moves come to an
+//! end.
 
 use sim_runtime::scenario::Timeline;
 use sim_runtime::schedule::Schedule;
@@ -28,6 +29,7 @@ pub(super) fn moves(
 ) -> Vec<SimulationTimeline> {
     let plan = &timeline.plan;
     let mut moves = shorter(timeline, failure);
+    moves.extend(with_configs(timeline, later(&timeline.config, failure)));
     moves.extend(with_plans(timeline, plan.simpler()));
     moves.extend(smaller(timeline, choices));
     moves.extend(with_configs(timeline, idler(&timeline.config, choices)));
@@ -80,6 +82,22 @@ fn shorter(timeline: &SimulationTimeline, failure: &Failure) -> Vec<SimulationTi
     };
     let ends = [seen_ms, now_ms / 2, now_ms * 3 / 4, now_ms * 15 / 16];
     ends.into_iter().filter(|end_ms| (1..now_ms).contains(end_ms)).map(end_at).collect()
+}
+
+/// Workloads begin later: with the failure, and ever earlier.
+fn later(config: &SimulationConfig, failure: &Failure) -> Vec<SimulationConfig> {
+    let starts = starts(config.work_from_ms, failure.time_ns / 1_000_000).into_iter();
+    starts.map(|work_from_ms| SimulationConfig { work_from_ms, ..config.clone() }).collect()
+}
+
+/// All but a little of the time until the failure is seen later, all but more, and so on to half of it; and at last a
+/// quarter and less.
+fn starts(now_ms: u64, seen_ms: u64) -> Vec<u64> {
+    const LEAST_MS: u64 = 2;
+    let left_ms = seen_ms.saturating_sub(now_ms);
+    let parts: Vec<u64> = (1..64).map(|n| left_ms >> n).take_while(|ms| *ms >= LEAST_MS).collect();
+    let late = parts.iter().rev().map(|rest| left_ms - rest);
+    late.chain(parts.iter().copied().skip(1)).map(|by_ms| now_ms + by_ms).collect()
 }
 
 /// Fewer processes, where the simulation allows them, and fewer workloads: without each of them in turn.
@@ -164,4 +182,16 @@ fn plainer(config: &SimulationConfig, choices: &Choices) -> Vec<SimulationConfig
     let others = choices.parameters.iter().filter(|(_, parameter)| !parameter.is_amount);
     let plain = others.flat_map(earlier).map(|(name, value)| with_parameter(config, name, value));
     edited.chain(plain).filter(|plainer| plainer != config).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_begins_later_begins_much_later_first_and_never_after_the_failure() {
+        assert_eq!(starts(100, 116), [114, 112, 108, 104, 102]);
+        assert_eq!(starts(114, 116), []);
+        assert_eq!(starts(200, 116), []);
+    }
 }

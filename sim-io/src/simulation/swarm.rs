@@ -2,12 +2,12 @@
 //!
 //!   what the simulation says ──stream "swarm: NAME"──► one dimension ──► SimulationConfig
 //!
-//! Draws are heavy-tailed, and around what the simulation says: rates of faults, latencies and syncs become some percents of
-//! that. In three seeds of eight the faults are after something: they wait for one or two of the moments that there are to
-//! aim at, and take away whoever is hit.
+//! Draws are heavy-tailed, and around what the simulation says: rates of faults, latencies and syncs become some
+//! percents of that. In three seeds of eight the faults are after something: they wait for one or two of the moments
+//! that there are to aim at, and take away whoever is hit.
 //!
-//! Invariants: a dimension has a stream of its own, so one more moves none of the others; nothing is switched on that the
-//! simulation does not have.
+//! Invariants: a dimension has a stream of its own, so one more moves none of the others; nothing is switched on that
+//! the simulation does not have.
 //! Not here: which fault strikes when (`nemesis`).
 
 use std::collections::BTreeMap;
@@ -62,8 +62,8 @@ pub(super) struct Parameter {
 }
 
 impl Simulation {
-    /// A number that the program asks for by name ([`parameter`]): the first of `values`, which is the plainest, or, in a
-    /// [`Simulation::swarm`], any.
+    /// A number that the program asks for by name ([`parameter`]): the first of `values`, which is the plainest, or,
+    /// in a [`Simulation::swarm`], any.
     ///
     /// # Panics
     /// If there is no value.
@@ -88,9 +88,9 @@ impl Simulation {
         self
     }
 
-    /// Every seed has a configuration of its own: one of these numbers of processes, some of the workloads, some kinds of
-    /// the faults at another rate and with other aims, harsher or milder links and disks, other values of the parameters,
-    /// another schedule. What is given here otherwise is the middle that draws are around.
+    /// Every seed has a configuration of its own: one of these numbers of processes, some of the workloads, some
+    /// kinds of the faults at another rate and with other aims, harsher or milder links and disks, other values of
+    /// the parameters, another schedule. What is given here otherwise is the middle that draws are around.
     ///
     /// # Panics
     /// If no number of processes is given.

@@ -197,12 +197,14 @@ impl Page {
             .chain(&row.struck)
             .filter_map(|node| place(*node))
             .for_each(|at| cells[at] = row.mark);
-        for there in row.arrows.iter().filter_map(|(node, _)| place(*node)) {
+        // What a node sends to itself has no way that could be drawn.
+        let arrows = || row.arrows.iter().filter(|(node, _)| *node != row.node);
+        for there in arrows().filter_map(|(node, _)| place(*node)) {
             for cell in &mut cells[here.min(there) + 1..here.max(there)] {
                 *cell = if matches!(*cell, ' ' | '─') { '─' } else { '┼' };
             }
         }
-        for (node, points_there) in &row.arrows {
+        for (node, points_there) in arrows() {
             let Some(there) = place(*node) else { continue };
             match (points_there, there > here) {
                 (true, true) => cells[there] = '>',
@@ -210,7 +212,7 @@ impl Page {
                 (false, _) => cells[there] = '·',
             }
         }
-        cells[here] = match row.arrows.first() {
+        cells[here] = match arrows().next() {
             Some((node, false)) if *node < row.node => '>',
             Some((_, false)) => '<',
             _ => row.mark,

@@ -85,7 +85,7 @@ fn a_failure_shrinks_and_its_story_ends_with_what_is_wrong() {
 
     let (_, story) = scenario.tell(small, Reach::default(), Style::default());
     assert!(story.len() <= 70, "{} lines", story.len());
-    for said in ["Prepare(ballot ", "Accept(slot ", "learned slot=", &shrunk.failure.evidence] {
+    for said in ["Leading(ballot ", "Accepted(slot ", "accepted slot=", &shrunk.failure.evidence] {
         assert!(story.iter().any(|line| line.contains(said)), "{said} in\n{}", story.join("\n"));
     }
 }

@@ -62,8 +62,8 @@ pub(super) struct Parameter {
 }
 
 impl Simulation {
-    /// A number that the program asks for by name ([`parameter`]): the first of `values`, which is the plainest, or,
-    /// in a [`Simulation::swarm`], any.
+    /// A number that the program asks for by name ([`parameter`](super::parameter)): the first of `values`, which is
+    /// the plainest, or, in a [`Simulation::swarm`], any.
     ///
     /// # Panics
     /// If there is no value.

@@ -191,7 +191,6 @@ mod tests {
     #[test]
     fn whoever_begins_later_begins_much_later_first_and_never_after_the_failure() {
         assert_eq!(starts(100, 116), [114, 112, 108, 104, 102]);
-        assert_eq!(starts(114, 116), []);
-        assert_eq!(starts(200, 116), []);
+        assert!(starts(114, 116).is_empty() && starts(200, 116).is_empty());
     }
 }

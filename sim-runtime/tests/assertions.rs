@@ -34,7 +34,8 @@ fn gaps_about(assertions: &Assertions, message: &str) -> Vec<String> {
 
 #[test]
 fn what_is_always_so_passes_and_what_is_not_fails_the_run_once_with_its_message_and_values() {
-    let programs: [(fn(i32), &str, &str); 6] = [
+    type Program = fn(i32);
+    let programs: [(Program, &str, &str); 6] = [
         (|n| assert_always!(n < 3, "always: small", "n is {n}"), "always: small", "assert_always!"),
         (
             |n| assert_always_or_unreachable!(n < 3, "or unreachable: small"),

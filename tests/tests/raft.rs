@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use raft_sim::raft::{Profile, Raft};
+use raft_sim::raft::{Profile, Raft, RaftTimeline};
 use sim_runtime::rng::{BUCKET_NS, Override, Set};
 use sim_runtime::scenario::{Scenario, Watch};
 use sim_runtime::verdict::{Category, RunReport};
@@ -81,20 +81,27 @@ fn an_edit_of_one_fate_changes_both_digests_and_one_without_effect_changes_neith
 #[test]
 fn removing_one_fault_leaves_the_run_before_it_as_it_was() {
     let raft = Raft::of(Profile::Reference);
-    let timeline = raft.timeline(4);
-    let last = timeline.plan.faults.last().expect("there are faults").clone();
-    let mut shorter = timeline.clone();
-    shorter.plan = timeline.plan.without(last.id);
-    let story = |timeline| raft.run(timeline, Watch { story: true }).1;
-    let (whole, without) = (story(&timeline), story(&shorter));
-    let same = whole.iter().zip(&without).take_while(|(a, b)| a == b).count();
-    let time_ns = last.when.earliest_ns();
-    let ms: u64 = whole[same]
-        .split_whitespace()
-        .nth(1)
-        .and_then(|t| t.split('.').next()?.parse().ok())
-        .expect("a time");
-    assert!(ms >= time_ns / 1_000_000 - 1, "the runs part at {ms} ms, before the fault at {time_ns} ns");
+    let story = |timeline: &RaftTimeline| raft.run(timeline, Watch { story: true }).1;
+    let mut parted = 0;
+    for seed in 1..=4 {
+        let timeline = raft.timeline(seed);
+        let last = timeline.plan.faults.last().expect("there are faults").clone();
+        let mut shorter = timeline.clone();
+        shorter.plan = timeline.plan.without(last.id);
+        let (whole, without) = (story(&timeline), story(&shorter));
+        let same = whole.iter().zip(&without).take_while(|(a, b)| a == b).count();
+        // Some faults find nobody to strike.
+        let Some(differs) = whole.get(same) else { continue };
+        parted += 1;
+        let time_ns = last.when.earliest_ns();
+        let ms: u64 = differs
+            .split_whitespace()
+            .nth(1)
+            .and_then(|t| t.split('.').next()?.parse().ok())
+            .expect("a time");
+        assert!(ms >= time_ns / 1_000_000 - 1, "the runs part at {ms} ms, before the fault at {time_ns} ns");
+    }
+    assert!(parted >= 2, "in {parted} of 4 runs the last fault did something");
 }
 
 #[test]

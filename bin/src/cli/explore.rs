@@ -23,10 +23,10 @@ pub struct ExploreArgs {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// The first root; others follow it.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     pub first_root: u64,
     /// No new root after so many.
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub roots: u64,
     /// No new root after so many in a row that showed nothing new.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]

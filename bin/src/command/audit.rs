@@ -16,7 +16,7 @@ pub(super) fn contradiction(outcome: &Outcome) -> Option<String> {
 /// Runs by verdict, by failure and by value.
 fn counts(outcome: &Outcome) -> Option<String> {
     let Outcome { runs, verdicts, failures, .. } = outcome;
-    let judged: u64 = verdicts.values().sum();
+    let judged = verdicts.values().fold(0_u64, |sum, runs| sum.saturating_add(*runs));
     if judged != *runs {
         return Some(format!("it says {runs} runs, and its verdicts are of {judged}"));
     }
@@ -30,7 +30,7 @@ fn counts(outcome: &Outcome) -> Option<String> {
     // A run that was given up has no counters.
     let lost = failures.iter().filter(|failed| is_lost(failed.verdict)).count() as u64;
     for (name, distribution) in &outcome.distributions {
-        let valued: u64 = distribution.runs.values().sum();
+        let valued = distribution.runs.values().fold(0_u64, |sum, runs| sum.saturating_add(*runs));
         if valued > *runs || valued + lost < *runs {
             return Some(format!("it says {runs} runs, and its values of \"{name}\" are of {valued}"));
         }

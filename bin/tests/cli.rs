@@ -6,13 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-fn bin(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bin")).args(args).stdin(Stdio::null()).output().expect("it starts")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+mod common;
+use common::{bin, folder, stdout, text};
 
 fn json(output: &Output) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stdout(output)))
@@ -51,6 +46,11 @@ fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
         &["check-history", "Cargo.toml", "--model", "tree"],
         &["replay"],
         &["replay", "-1"],
+        &["explore", "--first-root", "18446744073709551615"],
+        &["explore", "--roots", "18446744073709551615"],
+        &["explore", "--steps", "0"],
+        &["campaign", "--profile", "reference", "--without", "pursuit"],
+        &["mutants", "--profile", "reference", "--ablation"],
         &["check-determinism", "--seeds", "0"],
         &["check-determinism", "--json", "/no/such/folder/file.json"],
         &["replay", "1", "--json", "/no/such/folder/file.json"],
@@ -181,18 +181,6 @@ fn replay_gives_the_digest_that_the_campaign_recorded() {
     let campaign = json(&bin(&["campaign", "--seeds", "1..9", "--quiet", "--json", "/dev/stdout"]));
     let replay = json(&bin(&["replay", "5", "--json", "/dev/stderr"]).swapped());
     assert_eq!(campaign["run_digests"]["5"], replay["digest"]);
-}
-
-/// A folder of this test alone, empty.
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a folder for the test");
-    folder
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a name in Unicode")
 }
 
 #[test]

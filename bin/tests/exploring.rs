@@ -3,26 +3,13 @@
 #![cfg(feature = "mutants")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::Output;
 
 use serde_json::Value;
 
-fn bin(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bin")).args(args).stdin(Stdio::null()).output().expect("it starts")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// An empty folder of this test.
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exploring").join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a folder for the test");
-    folder
-}
+mod common;
+use common::{bin, folder, stdout};
 
 fn explore(folder: &Path, more: &[&str]) -> (Output, Value) {
     let (out, json) = (folder.join("found"), folder.join("result.json"));
@@ -37,7 +24,7 @@ fn explore(folder: &Path, more: &[&str]) -> (Output, Value) {
 fn what_is_found_does_not_depend_on_workers_and_is_replayed_in_a_fresh_process() {
     let of = |workers: &str| {
         let more = ["--mutant", "heartbeat_commit_overreach", "--runs", "24", "--workers", workers];
-        explore(&folder("found"), &more)
+        explore(&folder("exploring-found"), &more)
     };
     let ((output, alone), (_, together)) = (of("1"), of("2"));
     assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));

@@ -3,38 +3,10 @@
 #![expect(clippy::disallowed_methods, reason = "a command line deals with real files")]
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
-fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bin"));
-    command.args(args).stdin(Stdio::null());
-    command
-}
-
-fn bin(args: &[&str]) -> Output {
-    command(args).output().expect("it starts")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// A folder of one test alone, empty.
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a folder for the test");
-    folder
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a name in Unicode")
-}
+mod common;
+use common::{bin, command, folder, stderr, stdout, text};
 
 const HISTORY: &str = "{\"process\": 1, \"type\": \"invoke\", \"f\": \"get\"}\n";
 
@@ -179,6 +151,12 @@ fn a_report_whose_numbers_contradict_each_other_is_not_merged() {
     assert_eq!(bin(&["merge", text(&file)]).status.code(), Some(0));
     for (field, value, why) in [
         ("runs", serde_json::json!(4), "it says 4 runs, and its verdicts are of 3"),
+        (
+            "verdicts",
+            serde_json::json!({ "pass": u64::MAX, "idle": 4 }),
+            "it counts 18446744073709551615 of \"pass\", more than can be",
+        ),
+        ("steps", serde_json::json!(u64::MAX), "more than can be"),
         ("digest", serde_json::json!("00000000000000aa"), "its digest is 00000000000000aa"),
         ("seeds", serde_json::json!("1..9"), "it says 3 runs of 8 seeds"),
     ] {

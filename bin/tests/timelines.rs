@@ -4,29 +4,13 @@
 #![expect(clippy::disallowed_methods, reason = "a command line deals with real files and real time")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-fn bin(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bin")).args(args).stdin(Stdio::null()).output().expect("it starts")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a folder for the test");
-    folder
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a name in Unicode")
-}
+mod common;
+use common::{bin, folder, stdout, text};
 
 fn read(file: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(file).expect("it was written")).expect("it is JSON")
@@ -109,6 +93,8 @@ fn a_file_is_compared_with_what_it_says() {
     assert!(status == 1 && draws.contains("note: the same behaviour from other draws"), "{draws}");
     let (status, other) = edited(&file, |v| v["expected"]["fingerprint"] = json!("0"));
     assert!(status == 1 && other.contains("it fails in another way"), "{other}");
+    let (status, other) = edited(&file, |v| v["expected"]["property"] = json!("durability"));
+    assert!(status == 1 && other.contains("but not as the file says (invariant: durability)"), "{other}");
 
     let mend = |v: &mut Value| (v["mutant"], v["config"]["planted"]) = (Value::Null, Value::Null);
     let (status, mended) = edited(&file, mend);

@@ -50,7 +50,7 @@ pub struct ExploreArgs {
     #[arg(long, default_value_t = Exploration::default().max_recipe_len)]
     pub recipe: usize,
     /// A run ends after so many steps; such runs are counted, and never findings.
-    #[arg(long, default_value_t = Settings::default().most_steps)]
+    #[arg(long, default_value_t = Settings::default().most_steps, value_parser = clap::value_parser!(u64).range(1..))]
     pub steps: u64,
     /// Abort the search after so long, as in 10m, with exit status 3 and what is known by then.
     #[arg(long, value_parser = duration)]

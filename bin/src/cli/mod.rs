@@ -38,7 +38,7 @@ use clap::{Parser, Subcommand};
 use crate::command;
 use crate::command::outcome::Shard;
 use crate::out::{Out, complain};
-use crate::raft::Unreadable;
+use crate::raft::{Profile, Unreadable};
 
 pub use campaign::{CampaignArgs, CheckDeterminismArgs, MergeArgs};
 pub use explore::{ExploreArgs, ExploreReportArgs};
@@ -102,6 +102,9 @@ pub enum Unusable {
     /// There is nothing to look for.
     #[error("no planted defects: this binary was built without the feature `mutants`")]
     NoMutants,
+    /// What is the same for every seed has no features to leave out.
+    #[error("--without and --ablation are of the swarm: the reference profile draws nothing")]
+    NothingDrawn,
     /// The system refused something.
     #[error("cannot {0}: {1}")]
     System(&'static str, io::Error),
@@ -162,7 +165,28 @@ impl Command {
         [first.as_deref(), second.as_deref()]
     }
 
+    /// Whether features are to be left out of a profile that has none.
+    fn leaves_out_nothing(&self) -> bool {
+        let of = |shape: &Shape| (shape.kind.profile, !shape.features.without.is_empty());
+        let (profile, leaves_out) = match self {
+            Self::Campaign(args) => of(&args.shape),
+            Self::Replay(args) => of(&args.shape),
+            Self::Shrink(args) => of(&args.shape),
+            Self::CheckDeterminism(args) => of(&args.shape),
+            Self::Explore(args) => of(&args.shape),
+            Self::Mutants(args) => (args.kind.profile, args.ablation || !args.features.without.is_empty()),
+            Self::ExploreReport(args) => (args.kind.profile, !args.features.without.is_empty()),
+            Self::ShrinkReport(_) | Self::Stability(_) | Self::Merge(_) | Self::CheckHistory(_) => {
+                return false;
+            }
+        };
+        leaves_out && profile == Profile::Reference
+    }
+
     fn run(&self, out: &mut Out) -> Result<Status, Unusable> {
+        if self.leaves_out_nothing() {
+            return Err(Unusable::NothingDrawn);
+        }
         match self {
             Self::Campaign(args) => command::campaign::run(args, out),
             Self::Replay(args) => command::replay::run(args, out),

@@ -10,13 +10,27 @@ use crate::seeds::Seeds;
 
 /// What contradicts what, in words; nothing if all agrees.
 pub(super) fn contradiction(outcome: &Outcome) -> Option<String> {
-    counts(outcome).or_else(|| seeds(outcome)).or_else(|| digests(outcome))
+    sizes(outcome).or_else(|| counts(outcome)).or_else(|| seeds(outcome)).or_else(|| digests(outcome))
+}
+
+/// More of anything than a campaign can have counted; sums of numbers up to this do not overflow.
+const MOST: u64 = 1 << 50;
+
+fn sizes(outcome: &Outcome) -> Option<String> {
+    let sizes = [("runs", outcome.runs), ("records", outcome.records), ("steps", outcome.steps)];
+    let premise = outcome.premise.iter().map(|(name, n)| (name.as_str(), *n));
+    let verdicts = outcome.verdicts.iter().map(|(category, n)| (category.name(), *n));
+    let valued = outcome.distributions.iter();
+    let valued = valued.flat_map(|(name, d)| d.runs.values().map(move |n| (name.as_str(), *n)));
+    let mut all =
+        sizes.into_iter().chain(outcome.coverage.iter()).chain(premise).chain(verdicts).chain(valued);
+    all.find(|(_, n)| *n > MOST).map(|(name, n)| format!("it counts {n} of \"{name}\", more than can be"))
 }
 
 /// Runs by verdict, by failure and by value.
 fn counts(outcome: &Outcome) -> Option<String> {
     let Outcome { runs, verdicts, failures, .. } = outcome;
-    let judged = verdicts.values().fold(0_u64, |sum, runs| sum.saturating_add(*runs));
+    let judged: u64 = verdicts.values().sum();
     if judged != *runs {
         return Some(format!("it says {runs} runs, and its verdicts are of {judged}"));
     }
@@ -30,7 +44,7 @@ fn counts(outcome: &Outcome) -> Option<String> {
     // A run that was given up has no counters.
     let lost = failures.iter().filter(|failed| is_lost(failed.verdict)).count() as u64;
     for (name, distribution) in &outcome.distributions {
-        let valued = distribution.runs.values().fold(0_u64, |sum, runs| sum.saturating_add(*runs));
+        let valued: u64 = distribution.runs.values().sum();
         if valued > *runs || valued + lost < *runs {
             return Some(format!("it says {runs} runs, and its values of \"{name}\" are of {valued}"));
         }

@@ -41,7 +41,10 @@ impl Recall {
                 }
                 Self { lines, status: None }
             }
-            Some(now) if now.fingerprint() == expected.fingerprint => {
+            Some(now)
+                if now.fingerprint() == expected.fingerprint
+                    && format!("{}: {}", now.category, now.property) == was =>
+            {
                 Self { lines: notes(saved, expected, report), status: Some(Status::Failed) }
             }
             Some(now) => {

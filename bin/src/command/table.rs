@@ -106,7 +106,9 @@ fn print_unreached(outcome: &Outcome, out: &mut Out) {
         say!(out, "NOT REACHED: {gap}: never reached, or never so");
     }
     let unreached = coverage::unreached(&outcome.coverage);
-    if unreached.is_empty() {
+    if outcome.runs == 0 {
+        say!(out, "nothing was run");
+    } else if unreached.is_empty() {
         say!(out, "every kind of fault and event that is on was reached");
     }
     for name in unreached {

@@ -8,13 +8,14 @@
 use std::collections::BTreeMap;
 
 use sim_io::fs::DiskConfig;
-use sim_io::nemesis::{Aim, FaultKind, Plan, PlanConfig};
-use sim_io::net::{DUPLICATION, LATENCY, LOSS, NetConfig, REORDERING, SLOWNESS, link_key};
+use sim_io::nemesis::lively::{calmer_here, lively_fields};
+use sim_io::nemesis::{Aim, Plan, PlanConfig};
+use sim_io::net::NetConfig;
 use sim_runtime::NodeId;
 use sim_runtime::rng::{Stream, mix};
 use sim_runtime::scenario::Timeline;
 use sim_runtime::schedule::Schedule;
-use sim_runtime::shrink::{calmer, calmer_in_part};
+use sim_runtime::shrink::calmer;
 use sim_runtime::verdict::Failure;
 
 use raft_async::Carrier;
@@ -25,27 +26,11 @@ use super::config::Config;
 /// The fields that may be calmed, and have a say in this timeline.
 fn lively(timeline: &RaftTimeline) -> Vec<&'static str> {
     let Config { network, disk, hold_per_million, long_hold_per_million, .. } = &timeline.config;
-    let has = |kind: FaultKind| timeline.plan.faults.iter().any(|fault| fault.what.kind() == kind);
-    let fields = [
-        (SLOWNESS.name(), network.slow_per_million > 0 || has(FaultKind::SlowLinks)),
-        (LOSS.name(), network.loss_per_million > 0 || has(FaultKind::LossBurst)),
-        (DUPLICATION.name(), network.duplicate_per_million > 0 || has(FaultKind::DuplicationBurst)),
-        (REORDERING.name(), network.reorder_per_million > 0),
-        (LATENCY.name(), network.latency_min_us < network.latency_max_us || network.tail_per_million > 0),
-        (WAKE_HOLD, hold_per_million + long_hold_per_million > 0),
-        (FSYNC_DURATION, disk.fsync_min_us < disk.fsync_max_us),
-    ];
-    fields.into_iter().filter(|(_, has_a_say)| *has_a_say).map(|(field, _)| field).collect()
+    lively_fields(network, disk, hold_per_million + long_hold_per_million > 0, &timeline.plan).collect()
 }
-
-const WAKE_HOLD: &str = "wake hold";
-const FSYNC_DURATION: &str = "fsync duration";
 
 /// With more faults than this, no single one is made briefer or comes sooner, and no single link is calmed.
 const FEW_FAULTS: usize = 32;
-
-/// With more nodes than this, no single link or node is calmed.
-const FEW_NODES: u16 = 12;
 
 /// With more operations than this, none is left out by itself.
 const FEW_OPERATIONS: u64 = 128;
@@ -64,7 +49,8 @@ pub(super) fn moves(timeline: &RaftTimeline, failure: &Failure) -> Vec<RaftTimel
     if timeline.plan.faults.len() <= FEW_FAULTS {
         moves.extend(briefer(timeline));
         moves.extend(timeline.plan.sooner().into_iter().map(|plan| with_plan(timeline, plan)));
-        moves.extend(calmer_here(timeline, failure));
+        let nodes = timeline.config.servers + timeline.config.clients;
+        moves.extend(calmer_here(timeline, &lively(timeline), nodes, failure.time_ns));
     }
     moves
 }
@@ -309,20 +295,6 @@ fn briefer(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
     };
     let long = |at: &usize| timeline.plan.faults[*at].lasts_us > BRIEF_US;
     (0..timeline.plan.faults.len()).filter(long).map(halve).collect()
-}
-
-/// Fields that are not calm as a whole are calm on a link, disk or node, or until some time.
-fn calmer_here(timeline: &RaftTimeline, failure: &Failure) -> Vec<RaftTimeline> {
-    let Config { servers, clients, .. } = timeline.config;
-    let nodes = || (1..=servers + clients).filter(|_| servers + clients <= FEW_NODES).map(NodeId);
-    let links: Vec<u64> =
-        nodes().flat_map(|a| nodes().filter(move |b| a != *b).map(move |b| link_key(a, b))).collect();
-    let single: Vec<u64> = nodes().map(|node| u64::from(node.0)).collect();
-    let keys = |field: &str| if field == WAKE_HOLD || field == FSYNC_DURATION { &single } else { &links };
-    lively(timeline)
-        .into_iter()
-        .flat_map(|field| calmer_in_part(timeline, field, keys(field), failure.time_ns))
-        .collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //!                                                         the duration to the cost of a second
 //!
 //! Draws are heavy-tailed: mostly what is usual, now and then what is extreme, since what hides in one setting is
-//! plain in another. Large appends make the scene of Figure 8 impossible, for instance, and not merely rare.
+//! plain in another. What each feature is worth is measured (`mutants --ablation`), not assumed.
 //!
 //! Invariants: a dimension has a stream of its own, so one more moves none of the others; a cluster that is left alone
 //! recovers within [`Config::grace`], whatever was drawn; a seed costs about as much as one of the reference profile.
@@ -34,8 +34,8 @@ const SCHEDULES: [Schedule; 8] = {
     [FIELD, FIELD, FIELD, FIELD, FIELD, pct(2), pct(5), Schedule::Fifo]
 };
 
-/// Kinds of faults that a seed may have: all that a correct server rides out. (Disks that fail are a campaign of their
-/// own.) A new kind leaves the seeds without it as they are.
+/// Kinds of faults that a seed may have: all that a correct server rides out. (Disks that fail are no kind of fault but a
+/// dimension: some of them are bad in one seed of eight.) A new kind leaves the seeds without it as they are.
 const FAULT_KINDS: [FaultKind; 16] = [
     FaultKind::Kill,
     FaultKind::PowerOff,

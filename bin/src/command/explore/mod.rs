@@ -87,7 +87,7 @@ pub fn run(args: &ExploreArgs, out: &mut Out) -> Result<Status, Unusable> {
     write_json(file, &as_json(&explored, &scenario.asserting(), &files))?;
     Ok(if !explored.findings.is_empty() {
         Status::Failed
-    } else if explored.stopped.is_abort() || explored.runs == 0 {
+    } else if explored.stopped.is_abort() || explored.pruned == explored.runs {
         Status::NotAPass
     } else {
         Status::Clean

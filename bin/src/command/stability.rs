@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
+use raft_async::Carrier;
 use raft_async::mutant::{Mutant, Planted};
 use sim_runtime::rng::Chance;
 use sim_runtime::scenario::{Scenario, Watch};
@@ -97,9 +98,19 @@ fn pinned(
     Ok(pinned)
 }
 
-/// How many edits of each kind were made, and after how many the failure was the same.
+/// How many edits of each kind were made to failures over each carrier, and after how many the failure was the same.
 #[derive(Clone, Debug, Default)]
-struct Survivors(BTreeMap<&'static str, (u64, u64)>);
+struct Survivors(BTreeMap<(&'static str, &'static str), (u64, u64)>);
+
+/// What servers and clients talk over.
+const CARRIERS: [&str; 2] = ["datagrams", "streams"];
+
+fn carrier(timeline: &RaftTimeline) -> &'static str {
+    match timeline.config.carrier {
+        Carrier::Datagrams => CARRIERS[0],
+        Carrier::Streams => CARRIERS[1],
+    }
+}
 
 impl Survivors {
     fn add(&mut self, raft: &Raft, seed: u64, timeline: &RaftTimeline) {
@@ -119,13 +130,18 @@ impl Survivors {
     }
 
     fn count(&mut self, edit: &'static str, wanted: u64, edited: &RaftTimeline) {
-        let (made, survived) = self.0.entry(edit).or_default();
+        let (made, survived) = self.0.entry((edit, carrier(edited))).or_default();
         *made += 1;
         *survived += u64::from(failure_of(edited).is_some_and(|(now, _)| now == wanted));
     }
 
     fn of(&self, edit: &str) -> (u64, u64) {
-        self.0.get(edit).copied().unwrap_or_default()
+        CARRIERS.iter().map(|carrier| self.over(carrier, edit)).fold((0, 0), sum)
+    }
+
+    fn over(&self, carrier: &str, edit: &str) -> (u64, u64) {
+        let known = self.0.iter().find(|((of, over), _)| (*of, *over) == (edit, carrier));
+        known.map(|(_, counts)| *counts).unwrap_or_default()
     }
 
     fn to_json(&self, name: &str, mutant: Mutant) -> Value {
@@ -155,6 +171,10 @@ fn without_an_idle_fault(whole: &RaftTimeline, shrunk: &RaftTimeline) -> Option<
     Some(RaftTimeline { plan: whole.plan.without(id), ..whole.clone() })
 }
 
+fn sum(one: (u64, u64), other: (u64, u64)) -> (u64, u64) {
+    (one.0 + other.0, one.1 + other.1)
+}
+
 fn share((made, survived): (u64, u64)) -> String {
     match made {
         0 => "-".to_owned(),
@@ -174,11 +194,13 @@ fn report(args: &StabilityArgs, results: &[(&str, Mutant, Survivors)], out: &mut
     let mut summary = table(&[&["conditions from"][..], &EDITS].concat());
     for (name, _) in KINDS {
         let of_kind = || results.iter().filter(|(kind, ..)| *kind == name);
-        let sum = |edit: &str| {
-            let all = of_kind().map(|(.., found)| found.of(edit));
-            right(share(all.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))))
-        };
-        summary.add_row([left(name)].into_iter().chain(EDITS.map(sum)));
+        let all = |edit: &str| right(share(of_kind().map(|(.., found)| found.of(edit)).fold((0, 0), sum)));
+        summary.add_row([left(name)].into_iter().chain(EDITS.map(all)));
+        for carrier in CARRIERS {
+            let over = |edit: &str| of_kind().map(|(.., found)| found.over(carrier, edit)).fold((0, 0), sum);
+            let cells = EDITS.map(|edit| right(share(over(edit))));
+            summary.add_row([left(&format!("  over {carrier}"))].into_iter().chain(cells));
+        }
     }
     print(&summary, out);
     say!(out);

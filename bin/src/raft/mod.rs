@@ -168,8 +168,8 @@ impl Scenario for Raft {
         simpler::moves(timeline, failure)
     }
 
-    fn great_moves(&self, timeline: &RaftTimeline, _failure: &Failure) -> Vec<RaftTimeline> {
-        simpler::great_moves(timeline)
+    fn great_moves(&self, timeline: &RaftTimeline, failure: &Failure) -> Vec<RaftTimeline> {
+        simpler::great_moves(timeline, failure)
     }
 
     fn variation(&self, timeline: &RaftTimeline, number: u32) -> Option<RaftTimeline> {

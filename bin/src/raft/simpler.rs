@@ -5,7 +5,7 @@
 //!
 //! Invariant: a move is made only where it changes something, and only towards less or plainer, so moves come to an end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sim_io::fs::DiskConfig;
 use sim_io::nemesis::lively::{calmer_here, lively_fields};
@@ -22,6 +22,7 @@ use raft_async::Carrier;
 
 use super::RaftTimeline;
 use super::config::Config;
+use super::sturdy::weight;
 
 /// The fields that may be calmed, and have a say in this timeline.
 fn lively(timeline: &RaftTimeline) -> Vec<&'static str> {
@@ -55,13 +56,53 @@ pub(super) fn moves(timeline: &RaftTimeline, failure: &Failure) -> Vec<RaftTimel
     moves
 }
 
-/// Of those, the ones that count.
-pub(super) fn great_moves(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
+/// Of those, the ones that count, and some at once.
+pub(super) fn great_moves(timeline: &RaftTimeline, failure: &Failure) -> Vec<RaftTimeline> {
     let plan = &timeline.plan;
     let fewer = plan.simpler().into_iter().filter(|simpler| simpler.faults.len() < plan.faults.len());
     let mut moves: Vec<_> = fewer.map(|plan| with_plan(timeline, plan)).collect();
+    moves.extend(humble(timeline, failure));
+    if timeline.config.carrier != Carrier::Datagrams {
+        moves.push(with_config(timeline, Config { carrier: Carrier::Datagrams, ..timeline.config.clone() }));
+    }
     moves.extend(smaller(timeline));
     moves.extend(idler(timeline));
+    moves
+}
+
+/// One client with a few operations, some of them at a time, and no reads at the end, all at once: clients, servers and
+/// operations are often in each other's way, since whoever is left has to be at work at the right moment.
+fn humble(timeline: &RaftTimeline, failure: &Failure) -> Vec<RaftTimeline> {
+    /// Operations at a time, and one after the other.
+    const FEW: [(u16, u64); 8] = [(1, 0), (1, 1), (1, 2), (2, 1), (3, 1), (1, 4), (2, 2), (4, 1)];
+    let now = weight(timeline);
+    let seen_ms = failure.time_ns / 1_000_000;
+    // What was seen after the faults, while clients were served again, has to come before the end now.
+    let end_ms = timeline.config.faults_ms.max(seen_ms + 1);
+    let begins_ms = BTreeSet::from([timeline.config.work_from_ms, 0, seen_ms * 3 / 4]);
+    let servers = BTreeSet::from([timeline.config.servers, timeline.config.servers.min(3)]);
+    let mut moves = Vec::new();
+    for servers in servers {
+        let kept: Vec<u16> = (1..=servers).collect();
+        let ended = ends_at(&with_nodes(timeline, &kept, &[1]), end_ms);
+        for (lanes, operations) in FEW {
+            moves.extend(begins_ms.iter().map(|begin_ms| {
+                let config = Config {
+                    operations: Some(operations),
+                    skipped: BTreeSet::new(),
+                    outstanding: if lanes > 1 { vec![lanes] } else { Vec::new() },
+                    carrier: Carrier::Datagrams,
+                    work_from_ms: *begin_ms,
+                    recovers: false,
+                    final_reads: false,
+                    ..ended.config.clone()
+                };
+                with_config(&ended, config)
+            }));
+        }
+    }
+    moves.retain(|humble| weight(humble) < now);
+    moves.sort_by_key(weight);
     moves
 }
 

@@ -10,10 +10,10 @@
 //! Not here: what is simpler (`simpler.rs`), who decides by this (`sim_runtime::shrink`).
 
 use sim_io::nemesis::{Aim, Fault, PlannedFault, Target, When};
-use sim_runtime::rng::{Override, Set, mix};
+use sim_runtime::rng::{Override, Set, Stream, mix};
 use sim_runtime::scenario::Timeline;
 
-use raft_async::ELECTION_TIMEOUT;
+use raft_async::{Carrier, ELECTION_TIMEOUT};
 
 use super::RaftTimeline;
 use super::simpler::{aims, ends_at, with_config, with_plan};
@@ -21,14 +21,18 @@ use super::simpler::{aims, ends_at, with_config, with_plan};
 /// Operations count at most so often.
 const MANY_OPERATIONS: u64 = 1_000;
 
-/// Faults, edits that do not calm, servers, clients and operations.
+/// Faults, edits that do not calm, servers, clients and operations, reads at the end included. Connections count as well:
+/// whatever else is sent opens them earlier, so what needs them does not outlive much.
 pub(super) fn weight(timeline: &RaftTimeline) -> u64 {
     let config = &timeline.config;
     let lanes: u64 = (1..=config.clients).map(|n| u64::from(config.lanes_of(n))).sum();
     let planned = config.operations.unwrap_or(MANY_OPERATIONS).saturating_mul(lanes);
-    let operations = planned.saturating_sub(config.skipped.len() as u64).min(MANY_OPERATIONS);
+    let reads = if config.final_reads { u64::from(config.clients) * config.keys().len() as u64 } else { 0 };
+    let operations = (planned.saturating_sub(config.skipped.len() as u64) + reads).min(MANY_OPERATIONS);
     let loud = timeline.overrides.iter().filter(|edit| edit.set != Set::Calm).count();
-    let things = timeline.plan.faults.len() + loud + usize::from(config.servers + config.clients);
+    let connections = usize::from(config.carrier == Carrier::Streams);
+    let things =
+        timeline.plan.faults.len() + loud + usize::from(config.servers + config.clients) + connections;
     things as u64 + operations
 }
 
@@ -96,7 +100,28 @@ pub(super) fn sturdier(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
     variants.extend(ends_ms.map(|end_ms| ends_at(timeline, end_ms)));
     variants.extend(delayed(timeline));
     variants.extend((1..=16).map(|n| other_seed(timeline, mix(n, 0x57EAD))));
+    let mixed = mixed(timeline, &variants);
+    variants.extend(mixed);
     variants
+}
+
+/// Some of `singles` with faults varied, under other fields, or both: for what none of them makes sturdier by itself.
+fn mixed(timeline: &RaftTimeline, singles: &[RaftTimeline]) -> Vec<RaftTimeline> {
+    const MANY: u64 = 400;
+    let mix_one = |number: u64| {
+        let mut stream = Stream::derive(timeline.seed, &format!("sturdier {number}"));
+        let mut mixed = singles[stream.below(singles.len() as u64) as usize].clone();
+        if stream.chance(500_000) {
+            mixed.plan = mixed.plan.varied(&mut stream, &aims());
+        }
+        if stream.chance(500_000) {
+            mixed = other_seed(&mixed, mix(number, 0x3313));
+        }
+        mixed
+    };
+    let mut mixed: Vec<_> = (1..=MANY).map(mix_one).collect();
+    mixed.retain(|variant| variant != timeline);
+    mixed
 }
 
 fn with_fault(timeline: &RaftTimeline, at: usize, fault: PlannedFault) -> RaftTimeline {

@@ -79,7 +79,8 @@ END {
         }
     print "- turmoil: a tick is 1 ms for the network (its default: longer ones lengthen latencies) and 1 s elsewhere; its"
     print "  latencies are exponential, cut off, in whole ms, with the mean of the uniform ones; timers round up to 1 ms."
-    print "- moonpool: driven without its orchestrator, chaos off. madsim: default configuration, which is the workload's."
+    print "- moonpool: driven without its orchestrator, chaos off; connections are opened one after the other, as a listener"
+    print "  remembers one. madsim: default configuration, which is the workload's; its datagrams wait a little besides."
     print "- Spans of peers are compiled out (tracing's release_max_level_off). Ours: default options, trace and digests on."
     if (!different) print "- Counts and checksums of all peers are equal in every workload."
     exit different

@@ -80,8 +80,9 @@ impl Peer for Floor {
 
     fn spawn() -> Duration {
         for batch in 0..workload::BATCHES {
-            let tasks: Vec<Box<dyn FnOnce() -> u64>> =
-                (0..workload::BATCH).map(|n| Box::new(move || batch + n) as Box<dyn FnOnce() -> u64>).collect();
+            let tasks: Vec<Box<dyn FnOnce() -> u64>> = (0..workload::BATCH)
+                .map(|n| Box::new(move || batch + n) as Box<dyn FnOnce() -> u64>)
+                .collect();
             for task in tasks {
                 workload::note(task());
             }
@@ -93,7 +94,8 @@ impl Peer for Floor {
         let mut draws = workload::splitmix64(seed);
         let mut latency_us = || {
             draws = draws.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let (min, max) = (workload::LATENCY_MIN.as_micros() as u64, workload::LATENCY_MAX.as_micros() as u64);
+            let (min, max) =
+                (workload::LATENCY_MIN.as_micros() as u64, workload::LATENCY_MAX.as_micros() as u64);
             min + workload::splitmix64(draws) % (max - min + 1)
         };
         let mut queue = Queue::new();

@@ -1,5 +1,6 @@
 //! The workloads on moonpool-sim: its executor and world, stepped by the loop of its orchestrator without what that
-//! does beside (observation, restarts), which is to its advantage; chaos is off. It has no datagrams.
+//! does beside (observation, restarts), which is to its advantage; chaos is off. It has no datagrams, and a listener
+//! remembers one connection that was not accepted yet: clients connect one after the other.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -33,14 +34,10 @@ async fn serve_streams(node: u64, network: SimNetworkProvider) {
     }
 }
 
-async fn ask_by_stream(
-    node: u64,
-    client: u64,
-    net: Net,
-    network: SimNetworkProvider,
-    time: SimTimeProvider,
-) {
+async fn ask_by_stream(node: u64, client: u64, net: Net, network: SimNetworkProvider, time: SimTimeProvider) {
     let server = addr(workload::server_of(node, client));
+    let turn = (client * workload::NODES + node) as u32;
+    time.sleep(turn * workload::PATIENCE).await.expect("the world lives");
     let mut stream = loop {
         match network.connect(&server).await {
             Ok(stream) => break stream,
@@ -61,6 +58,7 @@ fn run<F: Future<Output = ()> + Send + 'static>(mut sim: SimWorld, seed: u64, ma
         let main = spawn("main", main);
         until_stalled().await;
         while !main.is_finished() {
+            assert!(sim.pending_event_count() > 0, "tasks wait for what cannot come");
             sim.step();
             until_stalled().await;
         }
@@ -127,7 +125,8 @@ impl Peer for Moonpool {
             for node in 0..workload::NODES {
                 drop(spawn("server", serve_streams(node, network.clone())));
             }
-            let clients = (0..workload::NODES).flat_map(|node| (0..net.clients).map(move |client| (node, client)));
+            let clients =
+                (0..workload::NODES).flat_map(|node| (0..net.clients).map(move |client| (node, client)));
             let clients: Vec<_> = clients
                 .map(|(node, client)| {
                     spawn("client", ask_by_stream(node, client, net, network.clone(), time.clone()))

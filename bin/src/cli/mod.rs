@@ -16,6 +16,7 @@
 //! | `replay` | `replay`, `shrink` |
 //! | `explore` | `explore`, `explore-report` |
 //! | `history` | `check-history` |
+//! | `bench` | `bench` |
 //! | `files` | where results go |
 
 mod shared;
@@ -25,6 +26,7 @@ mod mutants;
 mod replay;
 mod explore;
 mod history;
+mod bench;
 mod files;
 
 use std::ffi::OsString;
@@ -40,6 +42,7 @@ use crate::command::outcome::Shard;
 use crate::out::{Out, complain};
 use crate::raft::{Profile, Unreadable};
 
+pub use bench::BenchArgs;
 pub use campaign::{CampaignArgs, CheckDeterminismArgs, MergeArgs};
 pub use explore::{ExploreArgs, ExploreReportArgs};
 pub use files::{create, write_json, write_saved, write_text};
@@ -144,6 +147,8 @@ enum Command {
     Merge(MergeArgs),
     /// Say whether recorded histories are linearizable, and if not, why.
     CheckHistory(CheckHistoryArgs),
+    /// Measure seeds per second on one thread and on all, and say what a seed is.
+    Bench(BenchArgs),
 }
 
 impl Command {
@@ -161,6 +166,7 @@ impl Command {
             Self::Explore(args) => (&args.result.json, &None),
             Self::ExploreReport(args) => (&args.result.json, &None),
             Self::CheckHistory(args) => (&args.result.json, &args.html),
+            Self::Bench(args) => (&args.result.json, &None),
         };
         [first.as_deref(), second.as_deref()]
     }
@@ -174,6 +180,7 @@ impl Command {
             Self::Shrink(args) => of(&args.shape),
             Self::CheckDeterminism(args) => of(&args.shape),
             Self::Explore(args) => of(&args.shape),
+            Self::Bench(args) => of(&args.shape),
             Self::Mutants(args) => (args.kind.profile, args.ablation || !args.features.without.is_empty()),
             Self::ExploreReport(args) => (args.kind.profile, !args.features.without.is_empty()),
             Self::ShrinkReport(_) | Self::Stability(_) | Self::Merge(_) | Self::CheckHistory(_) => {
@@ -199,6 +206,7 @@ impl Command {
             Self::Explore(args) => command::explore::run(args, out),
             Self::ExploreReport(args) => command::explore::run_report(args, out),
             Self::CheckHistory(args) => command::check_history::run(args, out),
+            Self::Bench(args) => command::bench::run(args, out),
         }
     }
 }

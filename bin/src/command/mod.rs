@@ -1,6 +1,7 @@
 //! What the command line can do.
 
 mod audit;
+pub mod bench;
 pub mod campaign;
 pub mod check_determinism;
 pub mod check_history;

@@ -284,13 +284,18 @@ impl Tcp {
         act: impl FnOnce(&mut Connection, &mut Outside<'_>) -> R,
         is_meant: impl FnOnce(&Connection) -> bool,
     ) -> Option<R> {
-        let (result, over, woken) = {
+        // Set in place: as a part of what the block returns, a whole connection would be copied at every call, there or
+        // not, which was a tenth of what a message costs.
+        let mut over = None;
+        let (result, woken) = {
             let State { connections, listeners, counts, woken } = &mut *self.state.borrow_mut();
             let wires = &mut *self.wires.borrow_mut();
             let connection = connections.get_mut(slot as usize).filter(|connection| is_meant(connection))?;
             let result = act(connection, &mut Outside { world, wires, listeners, counts, woken });
-            let over = connection.is_over().then(|| connections.remove(slot as usize));
-            (result, over, if woken.is_empty() { None } else { Some(std::mem::take(woken)) })
+            if connection.is_over() {
+                over = Some(connections.remove(slot as usize));
+            }
+            (result, if woken.is_empty() { None } else { Some(std::mem::take(woken)) })
         };
         drop(over);
         if let Some(mut woken) = woken {

@@ -1,7 +1,7 @@
-//! Micro-benchmarks of the runtime: timers, spawn and join, records with an invariant.
+//! The runtime: timers, spawn and join, records with an invariant.
 //!
-//! `cargo bench -p tests --bench runtime`. The workloads are those of the design's budget: 1,000 tasks of
-//! 1,000 sleeps each, and 1,000,000 trivial tasks spawned and joined in batches of 1,000.
+//! 1,000 tasks of 1,000 sleeps each, and 1,000,000 trivial tasks spawned and joined in batches of 1,000, as in
+//! `tests/peers`.
 
 use divan::counter::ItemsCount;
 use std::time::Duration;
@@ -11,10 +11,6 @@ use sim_runtime::time::sleep;
 use sim_runtime::trace::{self, Kind, Payload};
 use sim_runtime::verdict::Findings;
 use sim_runtime::{Options, World, spawn};
-
-fn main() {
-    divan::main();
-}
 
 fn splitmix64(n: u64) -> u64 {
     let mut z = n.wrapping_add(0x9E37_79B9_7F4A_7C15);

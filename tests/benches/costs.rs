@@ -1,0 +1,97 @@
+//! What an event costs as clusters and runs grow: `cargo bench -p tests --bench costs`. It should stay what it is for
+//! few nodes and short runs.
+//!
+//! Gossip: every node sends a datagram of 64 bytes to one of the others, in turn, for each one that it receives, so
+//! as many are under way as there are nodes. Raft: the reference profile with more servers, and with more time.
+
+use std::time::{Duration, Instant};
+
+use raft_sim::raft::{Profile, Raft};
+use sim_io::net::{Net, NetConfig, UdpSocket, addr_of};
+use sim_runtime::scenario::{Scenario, Watch};
+use sim_runtime::verdict::Category;
+use sim_runtime::{NodeId, Options, World, node, time};
+
+const PORT: u16 = 7;
+const ROUNDS: usize = 5;
+
+/// Median of some measurements of nanoseconds per event, each with its number of events.
+fn median_ns(mut measure: impl FnMut() -> (Duration, u64)) -> f64 {
+    let mut each: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            let (wall, events) = measure();
+            wall.as_nanos() as f64 / events as f64
+        })
+        .collect();
+    each.sort_unstable_by(f64::total_cmp);
+    each[ROUNDS / 2]
+}
+
+#[expect(clippy::disallowed_methods, reason = "real time is what is measured")]
+fn timed<T>(run: impl FnOnce() -> T) -> (Duration, T) {
+    let begin = Instant::now();
+    let result = run();
+    (begin.elapsed(), result)
+}
+
+/// Whom a node sends its `k`-th datagram: each of the others in turn.
+fn another(nodes: u16, k: u16) -> NodeId {
+    NodeId((node::id().0 + k % (nodes - 1)) % nodes + 1)
+}
+
+async fn gossip(nodes: u16) {
+    let socket = UdpSocket::bind(addr_of(node::id(), PORT)).await.expect("the port is free");
+    let mut message = [0; 64];
+    // All have bound their ports by then.
+    time::sleep(Duration::from_millis(100)).await;
+    for k in (0..=u16::MAX).cycle() {
+        socket.send_to(&message, addr_of(another(nodes, k), PORT)).await.expect("it is short");
+        socket.recv_from(&mut message).await.expect("the node lives");
+    }
+}
+
+/// Real time and deliveries, of about 400,000 of them.
+fn gossip_among(nodes: u16) -> (Duration, u64) {
+    let mut world = World::new(7, Options::default());
+    let handle = world.handle();
+    handle.device::<Net>().configure(NetConfig::calm());
+    for n in 1..=nodes {
+        let id = handle.add_node(&format!("n{n}"), move || gossip(nodes));
+        handle.boot(id);
+    }
+    // A datagram takes 2 ms on average, and there is one for each node.
+    let enough = Duration::from_millis(100 + 800_000 / u64::from(nodes));
+    let (wall, ended) = timed(|| world.run(time::sleep(enough)));
+    ended.expect("the time comes");
+    (wall, world.report().coverage.get("datagrams delivered"))
+}
+
+fn raft(servers: u16, faults_ms: u64) -> (Duration, u64) {
+    let raft = Raft::of(Profile::Reference);
+    let mut timeline = Raft { servers: Some(servers), duration_ms: Some(faults_ms), ..raft }.timeline(1);
+    timeline.overrides.clear();
+    let (wall, (report, _)) = timed(|| raft.run(&timeline, Watch::default()));
+    assert_eq!(report.findings.category(), Category::Pass);
+    (wall, report.steps)
+}
+
+fn compare(what: &str, small: f64, large: f64) {
+    println!("{what:<54} {small:7.0} ns {large:7.0} ns {:6.2}", large / small);
+}
+
+fn main() {
+    if std::env::args().any(|argument| argument == "--test") {
+        return;
+    }
+    println!("{:<54} {:>10} {:>10} {:>6}", "per event", "before", "after", "ratio");
+    let three = median_ns(|| gossip_among(3));
+    compare("gossip, 3 nodes to 101", three, median_ns(|| gossip_among(101)));
+    compare("gossip, 3 nodes to 1,000", three, median_ns(|| gossip_among(1_000)));
+    let short = median_ns(|| raft(5, 6_000));
+    compare(
+        "Raft, a step, 3 servers to 101 (6 s)",
+        median_ns(|| raft(3, 6_000)),
+        median_ns(|| raft(101, 6_000)),
+    );
+    compare("Raft, a step, 6 s to 600 s (5 servers)", short, median_ns(|| raft(5, 600_000)));
+}

@@ -105,6 +105,10 @@ pub struct StabilityArgs {
     /// How many failing seeds of each defect are shrunk and edited.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub files: u64,
+    /// How many where conditions do not come from fields, for comparison; each is found and shrunk anew. As with --files
+    /// where nothing is said.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub compared: Option<u64>,
     /// Which defects, and where their failures are looked for.
     #[command(flatten)]
     pub hunted: Hunted,

@@ -57,7 +57,9 @@ pub fn run(args: &StabilityArgs, out: &mut Out) -> Result<Status, Unusable> {
         for mutant in args.hunted.mutants() {
             let raft = Raft { planted: Planted::one(mutant), chance, ..Raft::default() };
             let folder = args.from.as_deref().filter(|_| chance == Chance::Fields);
-            let pinned = pinned(&raft, mutant, args, folder, &settings)?;
+            let files =
+                if chance == Chance::Fields { args.files } else { args.compared.unwrap_or(args.files) };
+            let pinned = pinned(&raft, mutant, (files, args.hunted.budget), folder, &settings)?;
             let mut survivors = Survivors::default();
             pinned.iter().for_each(|(seed, timeline)| survivors.add(&raft, *seed, timeline));
             complain(&format!("{name}, {mutant}: {survivors:?}"));
@@ -69,7 +71,7 @@ pub fn run(args: &StabilityArgs, out: &mut Out) -> Result<Status, Unusable> {
     }
     report(args, &results, out);
     let rows: Vec<Value> = results.iter().map(|(name, mutant, found)| found.to_json(name, *mutant)).collect();
-    write_json(file, &json!({ "files": args.files, "rows": rows }))?;
+    write_json(file, &json!({ "files": args.files, "compared": args.compared, "rows": rows }))?;
     Ok(if settings.stop.load(Ordering::Relaxed) { Status::NotAPass } else { Status::Clean })
 }
 
@@ -77,11 +79,11 @@ pub fn run(args: &StabilityArgs, out: &mut Out) -> Result<Status, Unusable> {
 fn pinned(
     raft: &Raft,
     mutant: Mutant,
-    args: &StabilityArgs,
+    (files, budget): (u64, u64),
     folder: Option<&Path>,
     settings: &Settings,
 ) -> Result<Vec<(u64, RaftTimeline)>, Unusable> {
-    let seeds = failing_seeds(raft, args.files, args.hunted.budget, settings);
+    let seeds = failing_seeds(raft, files, budget, settings);
     let mut pinned = Vec::new();
     for seed in seeds {
         let known =
@@ -184,6 +186,9 @@ fn share((made, survived): (u64, u64)) -> String {
 
 fn report(args: &StabilityArgs, results: &[(&str, Mutant, Survivors)], out: &mut Out) {
     say!(out, "{} shrunk failures of each defect, edited: how many fail the same way afterwards", args.files);
+    if let Some(compared) = args.compared {
+        say!(out, "{compared} where conditions do not come from fields: each is found and shrunk anew");
+    }
     say!(out, "operation: one more client, one operation on a key of its own, at the beginning");
     say!(out, "message:   servers send each other a message that nobody heeds, every {CHATTER_MS} ms");
     say!(

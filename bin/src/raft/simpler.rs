@@ -373,4 +373,23 @@ mod tests {
             assert_eq!(timeline.plan.faults, [], "seed {seed}");
         }
     }
+
+    #[test]
+    fn humble_timelines_are_lighter_have_one_client_and_no_connections() {
+        let timeline = Raft::of(Profile::Swarm).timeline(3);
+        let humble = humble(&timeline, &failure_at(700_000_000));
+        assert!(!humble.is_empty());
+        for (lighter, heavier) in humble.iter().zip(humble.iter().skip(1)) {
+            assert!(weight(lighter) <= weight(heavier), "the lightest is tried first");
+        }
+        for one in &humble {
+            assert!(weight(one) < weight(&timeline));
+            assert_eq!((one.config.clients, one.config.carrier), (1, Carrier::Datagrams));
+            crate::raft::validate(one).expect("what is tried can run");
+        }
+        // What is as light as can be has nothing lighter.
+        let mut least = humble[0].clone();
+        least.plan.faults.clear();
+        assert!(super::humble(&least, &failure_at(1)).iter().all(|one| weight(one) < weight(&least)));
+    }
 }

@@ -142,8 +142,12 @@ fn leader_without(teller: &Teller, until: u64) -> Option<Proof> {
         }
     };
     let entry = format!("{} ({})", words::entry(index, term), facts.command(digest));
+    let earlier = if term < claim.term { ", of an earlier term than its own," } else { "" };
     let mut sentences = vec![
-        format!("n{} takes entry {entry} for committed in term {} (#{}).", claim.node, claim.term, claim.at),
+        format!(
+            "n{} takes entry {entry}{earlier} for committed in term {} (#{}).",
+            claim.node, claim.term, claim.at
+        ),
         format!(
             "The leader of term {}, n{} (#{}), is elected without it: its log {has}.",
             leader.term, leader.node, leader.at
@@ -151,8 +155,13 @@ fn leader_without(teller: &Teller, until: u64) -> Option<Proof> {
     ];
     let mut roots = vec![claim.at, leader.at];
     // How the entry got lost where it was, if it was there; and which of the voters had it.
+    // Who lost it before it counted, and had not vouched for it, did nothing wrong by that.
+    let counted = |lost: &Logged| lost.at > claim.at || facts.vouched_for(lost).is_some();
     for lost in facts.dropped.iter().filter(|lost| {
-        (lost.index, lost.term) == (index, term) && lost.at < until && leader.has_vote_of(lost.node)
+        (lost.index, lost.term) == (index, term)
+            && lost.at < until
+            && leader.has_vote_of(lost.node)
+            && counted(lost)
     }) {
         let (records, sentence) = facts.loss(lost);
         roots.extend(records);
@@ -164,7 +173,9 @@ fn leader_without(teller: &Teller, until: u64) -> Option<Proof> {
         if let Some(given) = given.filter(|given| given.log.get(index as usize - 1) == Some(&term)) {
             roots.push(given.sent);
             let ends = words::entry(given.log.len() as u64, given.log.last().copied().unwrap_or(0));
-            let whom = format!("n{} (#{})", leader.node, given.sent);
+            let last = leader.log.last().map_or(0, |(term, _)| *term);
+            let candidate_ends = words::entry(leader.log.len() as u64, last);
+            let whom = format!("n{}, whose log ended {candidate_ends} (#{})", leader.node, given.sent);
             sentences.push(format!(
                 "n{voter} had {}, its log ended {ends}, and voted for {whom}.",
                 words::entry(index, term)

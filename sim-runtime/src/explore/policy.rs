@@ -1,0 +1,137 @@
+//! How a search divides its runs: new roots or known states, and what is changed from there on.
+//!
+//! Where there are near misses, most runs start from them: a near miss says that something is wrong, and what is missing
+//! for harm is near. Where there are none, nothing says that depth is worth more than breadth but how much either has
+//! shown lately that was new; in a swarm, where each root has another configuration, that is often breadth.
+//!
+//! All is counted in integers, so that it is the same everywhere.
+
+use serde::{Deserialize, Serialize};
+
+/// How a search divides its runs, and what it changes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// Runs of a round.
+    pub runs_a_round: u64,
+    /// How many of them are new roots (breadth) and not from states (depth), at least, in percent, and as many the other
+    /// way round. In between it is as each showed something new lately.
+    pub least_percent: u64,
+    /// How many are new roots where there are near misses to start from, in percent: these are depth enough.
+    pub roots_beside_near_misses_percent: u64,
+    /// Which kinds of states.
+    pub shares: Shares,
+    /// What is changed from states and steps of assertions on.
+    pub states: Changes,
+    /// What is changed from near misses on.
+    pub near_misses: Changes,
+}
+
+/// What is changed, in how many runs of a million.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Changes {
+    /// They begin anew: the same configuration from the start, with everything else drawn again. All below is about the
+    /// others.
+    pub anew: u32,
+    /// All conditions are seeded anew from the moment on.
+    pub reseeds: u32,
+    /// Their plan is changed; that of those that are not seeded anew always is.
+    pub edits: u32,
+    /// They end soon after the moment.
+    pub ends: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            runs_a_round: 10,
+            least_percent: 20,
+            roots_beside_near_misses_percent: 20,
+            shares: Shares::default(),
+            states: Changes { anew: 300_000, reseeds: 800_000, edits: 800_000, ends: 0 },
+            near_misses: Changes { anew: 300_000, reseeds: 800_000, edits: 800_000, ends: 500_000 },
+        }
+    }
+}
+
+impl Policy {
+    /// How many runs of a round are of new roots.
+    pub(super) fn roots(&self, are_there_near_misses: bool, breadth: &Yield, depth: &Yield) -> u64 {
+        let percent = if are_there_near_misses {
+            self.roots_beside_near_misses_percent.min(100)
+        } else {
+            let (breadth, depth) = (breadth.per_mille(), depth.per_mille());
+            let least = self.least_percent.min(50);
+            (breadth * 100 / (breadth + depth)).clamp(least, 100 - least)
+        };
+        (self.runs_a_round * percent / 100).max(1)
+    }
+}
+
+/// How often each kind is started from, where there is one of it, in relation to the others.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Shares {
+    /// States of the system.
+    pub states: u32,
+    /// Near misses.
+    pub near_misses: u32,
+    /// Steps of assertions.
+    pub assertions: u32,
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self { states: 1, near_misses: 6, assertions: 3 }
+    }
+}
+
+/// What runs of a kind have shown lately that was new.
+#[derive(Default)]
+pub(super) struct Yield {
+    runs: u64,
+    fresh: u64,
+}
+
+impl Yield {
+    /// Beyond so many runs, all before count half.
+    const LATELY: u64 = 128;
+
+    pub(super) fn add(&mut self, fresh: u64) {
+        if self.runs >= Self::LATELY {
+            (self.runs, self.fresh) = (self.runs / 2, self.fresh / 2);
+        }
+        (self.runs, self.fresh) = (self.runs + 1, self.fresh + fresh);
+    }
+
+    /// What is new in a run, in thousandths, and one more: nothing stays untried.
+    fn per_mille(&self) -> u64 {
+        1 + self.fresh * 1_000 / self.runs.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(runs: u64, fresh: u64) -> Yield {
+        let mut shown = Yield::default();
+        (0..runs).for_each(|run| shown.add(u64::from(run < fresh)));
+        shown
+    }
+
+    #[test]
+    fn what_shows_more_gets_more_and_neither_goes_without() {
+        let policy = Policy::default();
+        assert_eq!(policy.roots(false, &shown(10, 0), &shown(10, 10)), 2);
+        assert_eq!(policy.roots(false, &shown(10, 10), &shown(10, 0)), 8);
+        assert_eq!(policy.roots(false, &shown(10, 5), &shown(10, 5)), 5);
+        assert_eq!(policy.roots(true, &shown(10, 10), &shown(10, 0)), 2);
+    }
+
+    #[test]
+    fn what_was_long_ago_counts_little() {
+        assert!(shown(1_000, 100).per_mille() < 10);
+    }
+}

@@ -62,7 +62,13 @@ fn cpu_time() -> Duration {
 /// Whether anything is found, which would be a false alarm.
 fn search_the_correct(max_runs: u64) -> bool {
     let exploration = Exploration { workers: 1, ..Exploration::default() };
-    let settings = Settings { exploration, max_runs, max_roots: max_runs, plateau_roots: max_runs, ..Settings::default() };
+    let settings = Settings {
+        exploration,
+        max_runs,
+        max_roots: max_runs,
+        plateau_roots: max_runs,
+        ..Settings::default()
+    };
     let explored = explore(&Arc::new(paxos::simulation(Planted::default())), &settings, |_| {});
     explored.lines(&["paxos"]).iter().for_each(|line| println!("{line}"));
     for finding in &explored.findings {

@@ -66,7 +66,8 @@ impl PlanEdit {
             0..25 if !kinds.is_empty() => Some(Self::Redraw { seed: stream.range(0, u64::MAX - 1) }),
             25..80 if !kinds.is_empty() => {
                 // Harm comes of what goes down more than of anything else.
-                let down = [FaultKind::Kill, FaultKind::PowerOff].map(|kind| kinds.contains(&kind).then_some(kind));
+                let down =
+                    [FaultKind::Kill, FaultKind::PowerOff].map(|kind| kinds.contains(&kind).then_some(kind));
                 let down: Vec<FaultKind> = down.into_iter().flatten().collect();
                 let takes_down = !down.is_empty() && stream.chance(500_000);
                 let kind = *stream.pick(if takes_down { &down } else { &kinds });
@@ -80,9 +81,9 @@ impl PlanEdit {
         }
     }
 
-    /// An end soon after a moment at `at_ns`, as plain data: after the time of one fault to eight.
+    /// An end soon after a moment at `at_ns`, as plain data: after the time of one fault to four.
     pub fn draw_end(plan: &Plan, config: &PlanConfig, at_ns: u64, stream: &mut Stream) -> Option<Value> {
-        let delay_us = config.every_max_ms.max(1) * stream.range(1_000, 8_000);
+        let delay_us = config.every_max_ms.max(1) * stream.range(1_000, 4_000);
         if at_ns.saturating_add(delay_us.saturating_mul(1_000)) >= plan.heal_at_ns {
             return None;
         }

@@ -61,9 +61,8 @@ where
     S::Plan: Send + Sync,
 {
     let mut compared = Compared::default();
-    let only_guided = std::env::var_os("ONLY_GUIDED").is_some();
     for first in (0..comparison.roots).map(|root| root * comparison.apart + 1) {
-        if !only_guided { compared.plain.push(plain(&**scenario, first, comparison)); }
+        compared.plain.push(plain(&**scenario, first, comparison));
         compared.guided.push(guided(scenario, first, comparison));
     }
     compared
@@ -125,7 +124,8 @@ impl Compared {
     /// median; catches in a second of CPU time, over all roots. Then how many times fewer runs and how many times less
     /// CPU time the guided one took, in the median, and how many times more it caught in a second.
     pub const HEADINGS: [&str; 11] = [
-        "plain", "runs", "CPU ms", "per s", "explore", "runs", "CPU ms", "per s", "runs ÷", "CPU ÷", "per s ×",
+        "plain", "runs", "CPU ms", "per s", "explore", "runs", "CPU ms", "per s", "runs ÷", "CPU ÷",
+        "per s ×",
     ];
 
     /// The row.

@@ -113,10 +113,6 @@ impl<T> Frontier<T> {
         self.entries.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// Whether there is one of that kind.
     pub(super) fn has(&self, wanted: Class) -> bool {
         self.entries.iter().any(|entry| class(&entry.novelty) == wanted)

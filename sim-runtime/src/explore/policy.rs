@@ -1,8 +1,9 @@
 //! How a search divides its runs: new roots or known states, and what is changed from there on.
 //!
 //! Where there are near misses, most runs start from them: a near miss says that something is wrong, and what is missing
-//! for harm is near. Where there are none, nothing says that depth is worth more than breadth but how much either has
-//! shown lately that was new; in a swarm, where each root has another configuration, that is often breadth.
+//! for harm is near, in the same run or in the same configuration. Where there are none, nothing says that depth is worth
+//! more than breadth: in a swarm, where each root has another configuration, a run from a state that is merely new finds
+//! less than a new root does. So depth gets little then, and more only where it shows more that is new.
 //!
 //! All is counted in integers, so that it is the same everywhere.
 
@@ -14,10 +15,11 @@ use serde::{Deserialize, Serialize};
 pub struct Policy {
     /// Runs of a round.
     pub runs_a_round: u64,
-    /// How many of them are new roots (breadth) and not from states (depth), at least, in percent, and as many the other
-    /// way round. In between it is as each showed something new lately.
-    pub least_percent: u64,
-    /// How many are new roots where there are near misses to start from, in percent: these are depth enough.
+    /// How many of them are from states (depth) and not of new roots (breadth), at least, in percent.
+    pub depth_least_percent: u64,
+    /// The same at most. In between it is as each showed something new lately.
+    pub depth_most_percent: u64,
+    /// How many are of new roots where there are near misses to start from, in percent.
     pub roots_beside_near_misses_percent: u64,
     /// Which kinds of states.
     pub shares: Shares,
@@ -45,12 +47,13 @@ pub struct Changes {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            runs_a_round: 10,
-            least_percent: 20,
-            roots_beside_near_misses_percent: 20,
+            runs_a_round: 8,
+            depth_least_percent: 10,
+            depth_most_percent: 40,
+            roots_beside_near_misses_percent: 25,
             shares: Shares::default(),
-            states: Changes { anew: 300_000, reseeds: 800_000, edits: 800_000, ends: 0 },
-            near_misses: Changes { anew: 300_000, reseeds: 800_000, edits: 800_000, ends: 500_000 },
+            states: Changes { anew: 200_000, reseeds: 800_000, edits: 700_000, ends: 0 },
+            near_misses: Changes { anew: 250_000, reseeds: 800_000, edits: 700_000, ends: 800_000 },
         }
     }
 }
@@ -62,8 +65,8 @@ impl Policy {
             self.roots_beside_near_misses_percent.min(100)
         } else {
             let (breadth, depth) = (breadth.per_mille(), depth.per_mille());
-            let least = self.least_percent.min(50);
-            (breadth * 100 / (breadth + depth)).clamp(least, 100 - least)
+            let most = self.depth_most_percent.min(100);
+            100 - (depth * 100 / (breadth + depth)).clamp(self.depth_least_percent.min(most), most)
         };
         (self.runs_a_round * percent / 100).max(1)
     }
@@ -83,7 +86,7 @@ pub struct Shares {
 
 impl Default for Shares {
     fn default() -> Self {
-        Self { states: 1, near_misses: 6, assertions: 3 }
+        Self { states: 1, near_misses: 12, assertions: 2 }
     }
 }
 
@@ -124,10 +127,11 @@ mod tests {
     #[test]
     fn what_shows_more_gets_more_and_neither_goes_without() {
         let policy = Policy::default();
-        assert_eq!(policy.roots(false, &shown(10, 0), &shown(10, 10)), 2);
-        assert_eq!(policy.roots(false, &shown(10, 10), &shown(10, 0)), 8);
-        assert_eq!(policy.roots(false, &shown(10, 5), &shown(10, 5)), 5);
-        assert_eq!(policy.roots(true, &shown(10, 10), &shown(10, 0)), 2);
+        let policy = Policy { runs_a_round: 100, ..policy };
+        assert_eq!(policy.roots(false, &shown(10, 0), &shown(10, 10)), 60);
+        assert_eq!(policy.roots(false, &shown(10, 10), &shown(10, 0)), 90);
+        assert_eq!(policy.roots(false, &shown(10, 8), &shown(10, 4)), 67);
+        assert_eq!(policy.roots(true, &shown(10, 10), &shown(10, 0)), 25);
     }
 
     #[test]

@@ -65,6 +65,9 @@ pub struct Sighting {
     pub time_ns: u64,
 }
 
+/// A near miss of a run that is no finding to whoever searches: something is violated that does not count.
+pub(super) const VIOLATION: &str = "violation";
+
 /// More of a run are counted and dropped.
 const MOST_SIGHTINGS: usize = 4_096;
 
@@ -215,7 +218,7 @@ impl State {
         let mut broken = Vec::new();
         if findings.failures.len() > self.failures {
             self.failures = findings.failures.len();
-            broken.push("violation");
+            broken.push(VIOLATION);
         }
         let (counts, total) = (&findings.premise, |counts: &BTreeMap<_, u64>| counts.values().sum::<u64>());
         if total(counts) > total(&self.premises) {

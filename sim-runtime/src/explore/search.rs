@@ -16,7 +16,7 @@ use super::policy::{Policy, Yield};
 use super::pool::{Aborted, Patience, Pool, Ran};
 use super::recipe::{Change, Edit, Recipe, changed};
 use super::report::{Explored, Finding, FirstHit, RootReport, Stopped};
-use super::scout::{Novelty, Sighting};
+use super::scout::{Novelty, Sighting, VIOLATION};
 use crate::assert::Site;
 use crate::rng::{ALL_FIELDS, Set, Stream};
 use crate::scenario::{Scenario, Timeline};
@@ -231,7 +231,8 @@ where
         let mut batch = Vec::new();
         let begun = self.known.roots.len() as u64;
         if self.flat_roots < self.settings.plateau_roots {
-            let wanted = if self.frontier.is_empty() { most } else { policy.roots(self.frontier.has(Class::NearMiss), &self.breadth, &self.depth).min(most) };
+            let are_there = self.frontier.has(Class::NearMiss);
+            let wanted = policy.roots(are_there, &self.breadth, &self.depth).min(most);
             let fresh = self.settings.max_roots.saturating_sub(begun).min(wanted);
             for n in begun..begun + fresh {
                 let seed = self.settings.first_root + n;
@@ -314,6 +315,10 @@ where
         let can_grow = job.recipe.0.len() < self.settings.exploration.max_recipe_len;
         let mut fresh = 0;
         for Sighting { key, novelty, anchor, time_ns } in sightings {
+            if failed_at_ns.is_some() && *novelty == Novelty::NearMiss(VIOLATION) {
+                // It is no near miss: it is what was found.
+                continue;
+            }
             let is_new = self.frontier.is_new(*key);
             if is_new {
                 fresh += 1;

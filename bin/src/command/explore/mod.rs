@@ -122,8 +122,10 @@ fn keep(
 /// Where `text` may be written in `folder` under that name: where there is nothing, or the same; with a number behind the
 /// name where another search has left something else.
 fn free_path(folder: &Path, name: &str, text: &str) -> PathBuf {
-    let names = std::iter::once(format!("{name}.json")).chain((2_u64..).map(|nth| format!("{name}-{nth}.json")));
-    let is_free = |path: &PathBuf| std::fs::read_to_string(path).map_or(!path.exists(), |there| there == text);
+    let names =
+        std::iter::once(format!("{name}.json")).chain((2_u64..).map(|nth| format!("{name}-{nth}.json")));
+    let is_free =
+        |path: &PathBuf| std::fs::read_to_string(path).map_or(!path.exists(), |there| there == text);
     names.map(|name| folder.join(name)).find(is_free).expect("there are more numbers than files")
 }
 
@@ -191,7 +193,10 @@ mod tests {
         std::fs::write(free("one"), "one").expect("it can be written");
         assert_eq!(name(free("one")), "kind-1.json", "the same may be written again");
         std::fs::write(free("two"), "two").expect("it can be written");
-        assert_eq!((name(free("two")), name(free("three"))), ("kind-1-2.json".into(), "kind-1-3.json".into()));
+        assert_eq!(
+            (name(free("two")), name(free("three"))),
+            ("kind-1-2.json".into(), "kind-1-3.json".into())
+        );
         std::fs::remove_dir_all(&folder).expect("it can be removed");
     }
 }

@@ -196,7 +196,7 @@ mod tests {
         let guided = vec![took(4, 500, true), took(5, 250, true), took(90, 3_000, false)];
         let cells = Compared { plain, guided }.cells();
         assert_eq!(cells[..4], ["1/3", "> budget", "> budget", "0.14"]);
-        assert_eq!(cells[4..8], ["2/3", "5", "250", "0.53"]);
+        assert_eq!(cells[4..8], ["2/3", "5", "500", "0.53"]);
         assert_eq!(cells[8..], ["more", "more", "3.7"]);
     }
 }

@@ -98,6 +98,8 @@ pub(super) struct Frontier<T> {
     most: usize,
     /// In how many runs each key was seen.
     seen: BTreeMap<u64, u64>,
+    /// How often near misses of each root were picked.
+    near: BTreeMap<usize, u64>,
     /// What roots had that are closed: the next run that shows it may take it up.
     free: BTreeSet<u64>,
     /// How many had to give way.
@@ -106,16 +108,24 @@ pub(super) struct Frontier<T> {
 
 impl<T> Frontier<T> {
     pub(super) fn new(most: usize) -> Self {
-        Self { entries: Vec::new(), most, seen: BTreeMap::new(), free: BTreeSet::new(), evicted: 0 }
+        Self {
+            entries: Vec::new(),
+            most,
+            seen: BTreeMap::new(),
+            near: BTreeMap::new(),
+            free: BTreeSet::new(),
+            evicted: 0,
+        }
     }
 
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is one of that kind.
-    pub(super) fn has(&self, wanted: Class) -> bool {
-        self.entries.iter().any(|entry| class(&entry.novelty) == wanted)
+    /// How often the near misses of that root were picked of which that is least often; none without near misses.
+    pub(super) fn least_picks_of_near_misses(&self) -> Option<u64> {
+        let near = self.entries.iter().filter(|entry| class(&entry.novelty) == Class::NearMiss);
+        near.map(|entry| self.near.get(&entry.root).copied().unwrap_or(0)).min()
     }
 
     /// Notes that a run shows `key`; true when no run did before.
@@ -134,7 +144,11 @@ impl<T> Frontier<T> {
         let seen = self.seen.get(&entry.key).copied().unwrap_or(1);
         // Whole numbers that are large enough to be divided, and small enough to be summed.
         let worth = 1_000_000_000_000 * (1 + entry.fruits.min(100));
-        (worth / (seen * (1 + entry.picks) * (1 + entry.picks)) / (COST_STEPS + entry.steps)).max(1)
+        // In some configurations no harm comes of a near miss, and one run has many: each root has its turn.
+        let near = if class(&entry.novelty) == Class::NearMiss { self.near.get(&entry.root) } else { None };
+        let turns = 1 + near.copied().unwrap_or(0).min(1_000);
+        let dear = seen * (1 + entry.picks) * (1 + entry.picks);
+        (worth / dear / (COST_STEPS + entry.steps) / (turns * turns)).max(1)
     }
 
     /// Adds a state that is new.
@@ -186,6 +200,9 @@ impl<T> Frontier<T> {
         let own: Vec<(usize, u64)> = own.map(|(at, entry)| (at, self.energy(entry))).collect();
         let (at, _) = own[draw(own.iter().map(|(_, energy)| *energy), stream)?];
         self.entries[at].picks += 1;
+        if wanted == Class::NearMiss {
+            *self.near.entry(self.entries[at].root).or_default() += 1;
+        }
         Some(&self.entries[at])
     }
 

@@ -3,7 +3,8 @@
 //! Where there are near misses, most runs start from them: a near miss says that something is wrong, and what is missing
 //! for harm is near, in the same run or in the same configuration. Where there are none, nothing says that depth is worth
 //! more than breadth: in a swarm, where each root has another configuration, a run from a state that is merely new finds
-//! less than a new root does. So depth gets little then, and more only where it shows more that is new.
+//! less than a new root does. So depth gets little then, and more only where it shows more that is new. So it is when the
+//! near misses that there are have had their turns: in some configurations no harm comes of them.
 //!
 //! All is counted in integers, so that it is the same everywhere.
 
@@ -19,8 +20,10 @@ pub struct Policy {
     pub depth_least_percent: u64,
     /// The same at most. In between it is as each showed something new lately.
     pub depth_most_percent: u64,
-    /// How many are of new roots where there are near misses to start from, in percent.
+    /// How many are of new roots where there are near misses that are hardly tried yet, in percent.
     pub roots_beside_near_misses_percent: u64,
+    /// Near misses of a root are tried when they were picked so often; then the next root has its turn.
+    pub turns_of_near_misses: u64,
     /// Which kinds of states.
     pub shares: Shares,
     /// What is changed from states and steps of assertions on.
@@ -49,8 +52,9 @@ impl Default for Policy {
         Self {
             runs_a_round: 8,
             depth_least_percent: 10,
-            depth_most_percent: 40,
+            depth_most_percent: 20,
             roots_beside_near_misses_percent: 25,
+            turns_of_near_misses: 4,
             shares: Shares::default(),
             states: Changes { anew: 200_000, reseeds: 800_000, edits: 700_000, ends: 0 },
             near_misses: Changes { anew: 250_000, reseeds: 800_000, edits: 700_000, ends: 800_000 },
@@ -59,9 +63,9 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// How many runs of a round are of new roots.
-    pub(super) fn roots(&self, are_there_near_misses: bool, breadth: &Yield, depth: &Yield) -> u64 {
-        let percent = if are_there_near_misses {
+    /// How many runs of a round are of new roots. `near_misses_picked`: how often those that are tried least were.
+    pub(super) fn roots(&self, near_misses_picked: Option<u64>, breadth: &Yield, depth: &Yield) -> u64 {
+        let percent = if near_misses_picked.is_some_and(|least| least < self.turns_of_near_misses) {
             self.roots_beside_near_misses_percent.min(100)
         } else {
             let (breadth, depth) = (breadth.per_mille(), depth.per_mille());
@@ -128,10 +132,10 @@ mod tests {
     fn what_shows_more_gets_more_and_neither_goes_without() {
         let policy = Policy::default();
         let policy = Policy { runs_a_round: 100, ..policy };
-        assert_eq!(policy.roots(false, &shown(10, 0), &shown(10, 10)), 60);
-        assert_eq!(policy.roots(false, &shown(10, 10), &shown(10, 0)), 90);
-        assert_eq!(policy.roots(false, &shown(10, 8), &shown(10, 4)), 67);
-        assert_eq!(policy.roots(true, &shown(10, 10), &shown(10, 0)), 25);
+        assert_eq!(policy.roots(None, &shown(10, 0), &shown(10, 10)), 80);
+        assert_eq!(policy.roots(None, &shown(10, 10), &shown(10, 0)), 90);
+        assert_eq!(policy.roots(Some(9), &shown(20, 17), &shown(20, 3)), 85);
+        assert_eq!(policy.roots(Some(0), &shown(10, 10), &shown(10, 0)), 25);
     }
 
     #[test]

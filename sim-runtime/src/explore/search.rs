@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::frontier::{Class, Entry, Frontier};
+use super::frontier::{Entry, Frontier};
 use super::policy::{Policy, Yield};
 use super::pool::{Aborted, Patience, Pool, Ran};
 use super::recipe::{Change, Edit, Recipe, changed};
@@ -231,8 +231,8 @@ where
         let mut batch = Vec::new();
         let begun = self.known.roots.len() as u64;
         if self.flat_roots < self.settings.plateau_roots {
-            let are_there = self.frontier.has(Class::NearMiss);
-            let wanted = policy.roots(are_there, &self.breadth, &self.depth).min(most);
+            let near = self.frontier.least_picks_of_near_misses();
+            let wanted = policy.roots(near, &self.breadth, &self.depth).min(most);
             let fresh = self.settings.max_roots.saturating_sub(begun).min(wanted);
             for n in begun..begun + fresh {
                 let seed = self.settings.first_root + n;

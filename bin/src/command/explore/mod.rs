@@ -70,7 +70,7 @@ pub fn run(args: &ExploreArgs, out: &mut Out) -> Result<Status, Unusable> {
         files.push(keep(args, at, finding, out)?);
     }
     if !files.is_empty() {
-        say!(out, "timelines of {} findings are in {}", files.len(), args.out.display());
+        say!(out, "findings: {}, as timelines in {}", files.len(), args.out.display());
     }
     if !args.quiet {
         explored.lines(&scenario.asserting()).iter().for_each(|line| say!(out, "{line}"));
@@ -184,6 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the folder is a real one")]
     fn what_another_search_has_left_is_not_replaced() {
         let folder = std::env::temp_dir().join(format!("explored-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");

@@ -17,7 +17,7 @@ use crate::cli::{ExploreReportArgs, Status, Unusable, create, write_json};
 use crate::command::cpu::{Whose, cpu_us};
 use crate::command::mutants::is_catch;
 use crate::command::tabular::{left, print, right, table};
-use crate::out::Out;
+use crate::out::{Out, complain};
 use crate::raft::Raft;
 use crate::say;
 
@@ -47,7 +47,10 @@ pub fn run(args: &ExploreReportArgs, out: &mut Out) -> Result<Status, Unusable> 
             ..Raft::of(args.kind.profile)
         };
         let compared = compare(&Arc::new(raft), &comparison(mutant, args));
-        let cells = compared.cells().into_iter().map(right);
+        let cells = compared.cells();
+        // The table comes when all is known.
+        complain(&format!("{}: {}", mutant.name(), cells.join(" ")));
+        let cells = cells.into_iter().map(right);
         printed.add_row([left(mutant.name())].into_iter().chain(cells));
         rows.push(json!({ "name": mutant.name(), "plain": compared.plain, "explore": compared.guided }));
     }

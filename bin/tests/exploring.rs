@@ -23,7 +23,7 @@ fn explore(folder: &Path, more: &[&str]) -> (Output, Value) {
 #[test]
 fn what_is_found_does_not_depend_on_workers_and_is_replayed_in_a_fresh_process() {
     let of = |workers: &str| {
-        let more = ["--mutant", "heartbeat_commit_overreach", "--runs", "24", "--workers", workers];
+        let more = ["--mutant", "heartbeat_commit_overreach", "--runs", "24", "--jobs", workers];
         explore(&folder("exploring-found"), &more)
     };
     let ((output, alone), (_, together)) = (of("1"), of("2"));

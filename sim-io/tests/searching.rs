@@ -106,6 +106,22 @@ fn an_inserted_fault_goes_with_its_moment_and_strikes_the_node_of_the_moment() {
 }
 
 #[test]
+fn a_run_that_is_to_end_soon_after_a_moment_does_and_is_the_same_up_to_there() {
+    let simulation = echo();
+    let timeline = simulation.timeline(1);
+    let (early_ns, late_ns) = (1_000_000, timeline.plan.heal_at_ns - 1_000);
+    let mut stream = Stream::derive(1, "ends");
+    assert_eq!(simulation.plan_end(&timeline, late_ns, &mut stream), None, "it ends soon anyway");
+    let faults = PlanConfig { every_max_ms: 10, ..timeline.config.faults.clone() };
+    let edit =
+        PlanEdit::draw_end(&timeline.plan, &faults, early_ns, &mut stream).expect("there is time to save");
+    let edited = simulation.edit_plan(&timeline, NodeId(1), early_ns, &edit).expect("its own edit");
+    assert!((11_000_000..42_000_000).contains(&edited.heal_at_ns), "{}", edited.heal_at_ns);
+    let kept = timeline.plan.faults.iter().filter(|fault| fault.when.earliest_ns() < edited.heal_at_ns);
+    assert_eq!(edited.faults, kept.cloned().collect::<Vec<_>>());
+}
+
+#[test]
 fn coverage_of_a_program_gets_flat_by_its_states_or_the_cap_is_named() {
     let flat = echo().until_coverage_stable(30, 3_000);
     assert!(flat.is_flat && flat.seen >= 3, "{}", flat.line());

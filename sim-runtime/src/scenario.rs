@@ -156,6 +156,18 @@ pub trait Scenario: Sync {
         None
     }
 
+    /// A change of the plan, for [`Scenario::edit_plan`], with which a run is over soon after a moment: what comes of the
+    /// moment is seen by then, and the rest of the run is saved. None where a plan has no end of its own.
+    fn plan_end(
+        &self,
+        timeline: &Timeline<Self::Config, Self::Plan>,
+        at_ns: u64,
+        stream: &mut Stream,
+    ) -> Option<Value> {
+        let _ = (timeline, at_ns, stream);
+        None
+    }
+
     /// The plan of `timeline`, changed as `edit` says after a moment on `node` at `at_ns`, and the same before; `None`
     /// when that is not understood.
     fn edit_plan(

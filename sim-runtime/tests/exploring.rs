@@ -146,6 +146,14 @@ fn a_finding_is_a_timeline_that_fails_again_and_its_recipe_leads_to_it() {
     assert_eq!(serde_json::from_str::<Recipe>(&text).expect("what was written"), finding.recipe);
 }
 
+#[test]
+fn beginning_anew_needs_no_moment_and_keeps_nothing_but_the_configuration() {
+    let after = Anchor { moment: "never".to_owned(), node: NodeId(7), ordinal: 1 };
+    let recipe = Recipe(vec![edit("a gate", 1, 5), Edit { after, changes: vec![Change::Anew { seed: 9 }] }]);
+    assert_eq!(recipe.follow(&WALK, &WALK.timeline(1)), Ok(WALK.timeline(9)));
+    assert!(recipe.to_string().ends_with("; all but the configuration from seed 9"), "{recipe}");
+}
+
 fn edit(moment: &str, ordinal: u64, seed: u64) -> Edit {
     let after = Anchor { moment: moment.to_owned(), node: NodeId(1), ordinal };
     let set = Set::Reseed(seed);

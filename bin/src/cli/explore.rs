@@ -35,7 +35,7 @@ pub struct ExploreArgs {
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub runs: u64,
     /// Worker threads [default: all cores]; the search does not depend on it.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, visible_alias = "jobs", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
     /// Runs for each root, its own included.
     #[arg(long, default_value_t = Exploration::default().max_runs_per_seed, value_parser = clap::value_parser!(u64).range(1..))]
@@ -58,7 +58,7 @@ pub struct ExploreArgs {
     /// End with the first finding.
     #[arg(long)]
     pub fail_fast: bool,
-    /// Where the timelines of findings go.
+    /// Where the timelines of findings go; no file there is replaced by another one.
     #[arg(long, value_name = "FOLDER", default_value = "explored")]
     pub out: PathBuf,
     /// Shrink each finding, into the same folder.
@@ -81,9 +81,9 @@ pub struct ExploreReportArgs {
     /// From how many roots each is looked for.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub repeat: u64,
-    /// Runs in which it has to be caught.
-    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub budget: u64,
+    /// CPU time in which it has to be caught, for each search.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub budget: Duration,
     /// Runs from a state each time that it is picked.
     #[arg(long, default_value_t = Exploration::default().branching_factor)]
     pub branching: u32,
@@ -96,9 +96,6 @@ pub struct ExploreReportArgs {
     /// How the search divides its runs, as JSON; what is left out is as usual.
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = policy)]
     pub policy: Policy,
-    /// Leave the plain seeds out.
-    #[arg(long)]
-    pub only_guided: bool,
     /// Where the result goes.
     #[command(flatten)]
     pub result: ResultFile,

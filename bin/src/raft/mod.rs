@@ -151,13 +151,15 @@ impl Scenario for Raft {
         at_ns: u64,
         stream: &mut Stream,
     ) -> Option<Value> {
-        let edit = PlanEdit::draw(&timeline.plan, &timeline.config.faults, node, at_ns, stream)?;
-        Some(serde_json::to_value(edit).expect("an edit is plain data"))
+        PlanEdit::draw_data(&timeline.plan, &timeline.config.faults, node, at_ns, stream)
     }
 
     fn edit_plan(&self, timeline: &RaftTimeline, node: NodeId, at_ns: u64, edit: &Value) -> Option<Plan> {
-        let edit: PlanEdit = serde_json::from_value(edit.clone()).ok()?;
-        edit.apply(&timeline.plan, &timeline.config.faults, node, at_ns)
+        PlanEdit::apply_data(edit, &timeline.plan, &timeline.config.faults, node, at_ns)
+    }
+
+    fn plan_end(&self, timeline: &RaftTimeline, at_ns: u64, stream: &mut Stream) -> Option<Value> {
+        PlanEdit::draw_end(&timeline.plan, &timeline.config.faults, at_ns, stream)
     }
 
     fn explored_until_ns(&self, timeline: &RaftTimeline) -> u64 {

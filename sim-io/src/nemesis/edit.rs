@@ -7,8 +7,11 @@
 //! Not here: which moments (`sim_runtime::explore`).
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sim_runtime::NodeId;
 use sim_runtime::rng::{Stream, mix};
+#[cfg(doc)]
+use sim_runtime::scenario::Scenario;
 
 use super::choose::Chooser;
 use super::fault::{PlannedFault, Target, When};
@@ -39,6 +42,11 @@ pub enum PlanEdit {
         /// From this.
         seed: u64,
     },
+    /// Everything is healed so long after the moment, unless it is sooner already.
+    Heal {
+        /// How long.
+        delay_us: u64,
+    },
 }
 
 impl PlanEdit {
@@ -55,9 +63,14 @@ impl PlanEdit {
             config.kinds.iter().filter(|(_, weight)| **weight > 0).map(|(kind, _)| *kind).collect();
         let later = plan.later_than(at_ns).len() as u64;
         match stream.below(100) {
-            0..40 if !kinds.is_empty() => Some(Self::Redraw { seed: stream.range(0, u64::MAX - 1) }),
-            40..80 if !kinds.is_empty() => {
-                let kind = *stream.pick(&kinds);
+            0..25 if !kinds.is_empty() => Some(Self::Redraw { seed: stream.range(0, u64::MAX - 1) }),
+            25..80 if !kinds.is_empty() => {
+                // Harm comes of what goes down more than of anything else.
+                let down =
+                    [FaultKind::Kill, FaultKind::PowerOff].map(|kind| kinds.contains(&kind).then_some(kind));
+                let down: Vec<FaultKind> = down.into_iter().flatten().collect();
+                let takes_down = !down.is_empty() && stream.chance(500_000);
+                let kind = *stream.pick(if takes_down { &down } else { &kinds });
                 Some(Self::Insert(inserted(config, kind, node, stream)))
             }
             80..90 if later > 0 => Some(Self::Remove { nth: stream.below(later) as usize }),
@@ -66,6 +79,40 @@ impl PlanEdit {
             }
             _ => None,
         }
+    }
+
+    /// An end soon after a moment at `at_ns`, as plain data: after the time of one fault to four.
+    pub fn draw_end(plan: &Plan, config: &PlanConfig, at_ns: u64, stream: &mut Stream) -> Option<Value> {
+        let delay_us = config.every_max_ms.max(1) * stream.range(1_000, 4_000);
+        if at_ns.saturating_add(delay_us.saturating_mul(1_000)) >= plan.heal_at_ns {
+            return None;
+        }
+        Some(serde_json::to_value(Self::Heal { delay_us }).expect("an edit is plain data"))
+    }
+
+    /// As [`PlanEdit::draw`], as plain data: [`Scenario::plan_edit`] of whatever has such a plan.
+    pub fn draw_data(
+        plan: &Plan,
+        config: &PlanConfig,
+        node: NodeId,
+        at_ns: u64,
+        stream: &mut Stream,
+    ) -> Option<Value> {
+        let edit = Self::draw(plan, config, node, at_ns, stream)?;
+        Some(serde_json::to_value(edit).expect("an edit is plain data"))
+    }
+
+    /// As [`PlanEdit::apply`], from plain data, `None` also where that is no edit: [`Scenario::edit_plan`] of whatever has
+    /// such a plan.
+    pub fn apply_data(
+        edit: &Value,
+        plan: &Plan,
+        config: &PlanConfig,
+        node: NodeId,
+        at_ns: u64,
+    ) -> Option<Plan> {
+        let edit: Self = serde_json::from_value(edit.clone()).ok()?;
+        edit.apply(plan, config, node, at_ns)
     }
 
     /// `plan` with this change after a moment on `node` at `at_ns`; `None` when there is no such fault.
@@ -97,6 +144,11 @@ impl PlanEdit {
                 let later = others.filter(|fault| fault.when.earliest_ns() > at_ns);
                 let renamed = (edited.free_id()..).zip(later).map(|(id, fault)| PlannedFault { id, ..fault });
                 edited.faults.extend(renamed);
+            }
+            Self::Heal { delay_us } => {
+                let heal_at_ns = after_ns.saturating_add(delay_us.saturating_mul(1_000));
+                edited.heal_at_ns = edited.heal_at_ns.min(heal_at_ns);
+                edited.faults.retain(|fault| fault.when.earliest_ns() < edited.heal_at_ns);
             }
         }
         Some(edited)

@@ -11,11 +11,11 @@
 //! way first; what is picked depends on the stream and on what was added, in what order, alone.
 //! Not here: what is done from there (`search.rs`).
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
+use super::policy::Shares;
 use super::recipe::Recipe;
 use super::scout::{Anchor, Novelty};
 use crate::rng::Stream;
@@ -66,24 +66,6 @@ fn class(novelty: &Novelty) -> Class {
     }
 }
 
-/// How often each kind is started from, where there is one of it, in relation to the others.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Shares {
-    /// States of the system.
-    pub states: u32,
-    /// Near misses.
-    pub near_misses: u32,
-    /// Steps of assertions.
-    pub assertions: u32,
-}
-
-impl Default for Shares {
-    fn default() -> Self {
-        Self { states: 2, near_misses: 3, assertions: 3 }
-    }
-}
-
 impl Shares {
     fn of(&self, class: Class) -> u32 {
         match class {
@@ -116,7 +98,8 @@ pub(super) struct Frontier<T> {
     most: usize,
     /// In how many runs each key was seen.
     seen: BTreeMap<u64, u64>,
-    by_root: BTreeMap<usize, usize>,
+    /// How often near misses of each root were picked.
+    near: BTreeMap<usize, u64>,
     /// What roots had that are closed: the next run that shows it may take it up.
     free: BTreeSet<u64>,
     /// How many had to give way.
@@ -125,12 +108,24 @@ pub(super) struct Frontier<T> {
 
 impl<T> Frontier<T> {
     pub(super) fn new(most: usize) -> Self {
-        let (seen, by_root, free) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        Self { entries: Vec::new(), most, seen, by_root, free, evicted: 0 }
+        Self {
+            entries: Vec::new(),
+            most,
+            seen: BTreeMap::new(),
+            near: BTreeMap::new(),
+            free: BTreeSet::new(),
+            evicted: 0,
+        }
     }
 
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// How often the near misses of that root were picked of which that is least often; none without near misses.
+    pub(super) fn least_picks_of_near_misses(&self) -> Option<u64> {
+        let near = self.entries.iter().filter(|entry| class(&entry.novelty) == Class::NearMiss);
+        near.map(|entry| self.near.get(&entry.root).copied().unwrap_or(0)).min()
     }
 
     /// Notes that a run shows `key`; true when no run did before.
@@ -149,44 +144,46 @@ impl<T> Frontier<T> {
         let seen = self.seen.get(&entry.key).copied().unwrap_or(1);
         // Whole numbers that are large enough to be divided, and small enough to be summed.
         let worth = 1_000_000_000_000 * (1 + entry.fruits.min(100));
-        (worth / (seen * (1 + entry.picks) * (1 + entry.picks)) / (COST_STEPS + entry.steps)).max(1)
+        // In some configurations no harm comes of a near miss, and one run has many: each root has its turn.
+        let near = if class(&entry.novelty) == Class::NearMiss { self.near.get(&entry.root) } else { None };
+        let turns = 1 + near.copied().unwrap_or(0).min(1_000);
+        let dear = seen * (1 + entry.picks) * (1 + entry.picks);
+        (worth / dear / (COST_STEPS + entry.steps) / (turns * turns)).max(1)
     }
 
     /// Adds a state that is new.
     pub(super) fn add(&mut self, entry: Entry<T>) {
-        *self.by_root.entry(entry.root).or_default() += 1;
+        if self.entries.len() >= self.most {
+            self.make_room();
+        }
         self.entries.push(entry);
-        if self.entries.len() > self.most {
-            self.evict();
-        }
     }
 
-    /// The root with the most entries loses the one with the least energy; of several the oldest.
-    fn evict(&mut self) {
-        let (root, _) =
-            self.by_root.iter().max_by_key(|(root, count)| (**count, **root)).expect("there are entries");
-        let root = *root;
-        let own = self.entries.iter().enumerate().filter(|(_, entry)| entry.root == root);
-        let (at, _) = own.min_by_key(|(at, entry)| (self.energy(entry), *at)).expect("it has entries");
-        self.entries.remove(at);
-        self.forget(root);
-        self.evicted += 1;
-    }
-
-    fn forget(&mut self, root: usize) {
-        if let Some(count) = self.by_root.get_mut(&root) {
-            *count -= 1;
-            if *count == 0 {
-                self.by_root.remove(&root);
-            }
+    /// An eighth gives way: of each root first what has the least energy there, so that the root with the most loses
+    /// the most. All at once, since it takes a look at everything.
+    fn make_room(&mut self) {
+        let kept = self.most - (self.most / 8).max(1);
+        let energies: Vec<u64> = self.entries.iter().map(|entry| self.energy(entry)).collect();
+        let mut places: Vec<usize> = (0..self.entries.len()).collect();
+        places.sort_by_key(|at| (self.entries[*at].root, Reverse(energies[*at]), Reverse(*at)));
+        let mut ranked: Vec<(usize, Reverse<u64>, Reverse<usize>)> = Vec::with_capacity(places.len());
+        let mut of_root = 0;
+        for (nth, at) in places.iter().enumerate() {
+            let is_another = nth > 0 && self.entries[places[nth - 1]].root != self.entries[*at].root;
+            of_root = if is_another { 0 } else { of_root + usize::from(nth > 0) };
+            ranked.push((of_root, Reverse(energies[*at]), Reverse(*at)));
         }
+        ranked.sort_unstable();
+        let gone: BTreeSet<usize> = ranked[kept..].iter().map(|(_, _, Reverse(at))| *at).collect();
+        let mut at = 0..;
+        self.entries.retain(|_| !gone.contains(&at.next().expect("it has no end")));
+        self.evicted += gone.len() as u64;
     }
 
     /// Everything that goes back to `root` goes.
     pub(super) fn close_root(&mut self, root: usize) {
         let gone = self.entries.extract_if(.., |entry| entry.root == root);
         self.free.extend(gone.map(|entry| entry.key));
-        self.by_root.remove(&root);
     }
 
     /// Picks the one to start from next.
@@ -203,6 +200,9 @@ impl<T> Frontier<T> {
         let own: Vec<(usize, u64)> = own.map(|(at, entry)| (at, self.energy(entry))).collect();
         let (at, _) = own[draw(own.iter().map(|(_, energy)| *energy), stream)?];
         self.entries[at].picks += 1;
+        if wanted == Class::NearMiss {
+            *self.near.entry(self.entries[at].root).or_default() += 1;
+        }
         Some(&self.entries[at])
     }
 
@@ -211,5 +211,41 @@ impl<T> Frontier<T> {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key) {
             entry.fruits += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::NodeId;
+
+    fn entry(key: u64, root: usize, steps: u64) -> Entry<()> {
+        let anchor = Anchor { moment: "m".to_owned(), node: NodeId(1), ordinal: key };
+        Entry::new((key, Novelty::State, anchor, key), (root, Arc::new(()), Recipe::default()), steps)
+    }
+
+    #[test]
+    fn the_root_with_the_most_gives_way_and_of_it_what_costs_most() {
+        let mut frontier = Frontier::new(8);
+        for key in 0..7 {
+            frontier.add(entry(key, 0, 1_000 + key));
+        }
+        frontier.add(entry(7, 1, 1_000_000));
+        frontier.add(entry(8, 1, 10));
+        let left: Vec<u64> = frontier.entries.iter().map(|entry| entry.key).collect();
+        assert_eq!((left, frontier.evicted), (vec![0, 1, 2, 3, 4, 5, 7, 8], 1));
+    }
+
+    #[test]
+    fn what_is_rare_cheap_and_new_to_it_is_picked_more_often() {
+        let mut frontier = Frontier::new(8);
+        frontier.add(entry(1, 0, 1_000));
+        frontier.add(entry(2, 0, 100_000));
+        frontier.add(entry(3, 0, 1_000));
+        assert!(frontier.is_new(3) && (0..50).all(|_| !frontier.is_new(3)));
+        let mut stream = Stream::derive(1, "picks");
+        let first = frontier.pick(&Shares::default(), &mut stream).expect("there are some").key;
+        let energy = |key: u64| frontier.energy(&frontier.entries[key as usize - 1]);
+        assert!(first == 1 && energy(2) < energy(1) && energy(3) < energy(1), "{first}");
     }
 }

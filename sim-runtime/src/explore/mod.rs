@@ -12,9 +12,11 @@
 //! | `scout` | watches a run: moments by name, what is new after each |
 //! | [`Recipe`] | edits of a timeline, anchored to what happens ("after n2's third vote grant") |
 //! | `frontier` | where to start from, and how often |
+//! | [`Policy`] | how runs are divided, and what is changed |
 //! | `pool` | worker threads |
 //! | [`explore`] | the rounds |
 //! | [`Explored`] | what came of it |
+//! | [`compare()`] | what it is worth, against plain seeds |
 //! | [`until_coverage_stable`] | bare seeds until nothing new is seen |
 //!
 //! A run is a function of its timeline, and is what its parent was up to the moment of the edit; so "start from this
@@ -24,6 +26,7 @@
 //! This is guided random testing: neither model checking nor a proof.
 
 mod frontier;
+mod policy;
 mod pool;
 mod recipe;
 mod report;
@@ -31,12 +34,14 @@ mod scout;
 mod search;
 mod signature;
 mod stable;
+mod compare;
 
-pub use frontier::Shares;
+pub use compare::{Compared, Comparison, Took, compare};
+pub use policy::{Changes, Policy, Shares};
 pub use recipe::{Change, Edit, Lost, Recipe};
 pub use report::{Explored, Finding, FirstHit, LIMITS, RootReport, Stopped};
 pub use scout::{Anchor, Novelty, Scouted, Sighting};
 pub(crate) use scout::{Scout, sent};
-pub use search::{Exploration, IsFinding, Policy, Settings, explore};
+pub use search::{Exploration, IsFinding, Settings, explore};
 pub use signature::{General, Glimpse, Seen, Signature, unordered};
 pub use stable::{Stable, until_coverage_stable};

@@ -6,6 +6,7 @@
 //! over: there is no run that is given up while others go on.
 //! Not here: what is run, and what is made of it (`search.rs`).
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +36,7 @@ pub(super) enum Aborted {
     Interrupt,
 }
 
-/// A timeline, with its place in the batch.
+/// A timeline, with its place in all that was asked for.
 type Job<S> = (usize, Timeline<<S as Scenario>::Config, <S as Scenario>::Plan>);
 
 struct Queue<S: Scenario> {
@@ -82,6 +83,8 @@ pub(super) struct Patience {
 pub(super) struct Pool<S: Scenario> {
     shared: Arc<Shared<S>>,
     results: Receiver<(usize, Ran)>,
+    /// How many runs it was asked for.
+    asked: Cell<usize>,
 }
 
 impl<S> Pool<S>
@@ -95,10 +98,11 @@ where
         let shared = Arc::new(Shared { scenario, most_steps, queue, filled: Condvar::new() });
         let (tell, results) = channel();
         (0..workers).for_each(|_| start(shared.clone(), tell.clone()));
-        Self { shared, results }
+        Self { shared, results, asked: Cell::new(0) }
     }
 
-    /// Runs all of `batch`, or is aborted.
+    /// Runs all of `batch`, or is aborted. Where one comes to something that is `enough`, those behind it are not run,
+    /// or not waited for: what comes back ends with it, however many workers there are.
     #[expect(
         clippy::disallowed_methods,
         reason = "a deadline is about real time; it decides nothing but the end"
@@ -107,16 +111,29 @@ where
         &self,
         batch: Vec<Timeline<S::Config, S::Plan>>,
         patience: &Patience,
+        enough: impl Fn(&Ran) -> bool,
     ) -> Result<Vec<Ran>, Aborted> {
-        let total = batch.len();
-        self.shared.queue().jobs.extend(batch.into_iter().enumerate());
+        let first = self.asked.get();
+        let mut total = batch.len();
+        self.asked.set(first + total);
+        self.shared.queue().jobs.extend((first..).zip(batch));
         self.shared.filled.notify_all();
-        let mut ran = BTreeMap::new();
+        let mut ran: BTreeMap<usize, Ran> = BTreeMap::new();
         let mut latest = Instant::now();
         while ran.len() < total {
             match self.results.recv_timeout(Duration::from_millis(100)) {
+                // Of an earlier batch that had enough.
+                Ok((place, _)) if place < first => {}
                 Ok((place, result)) => {
-                    ran.insert(place, result);
+                    let place = place - first;
+                    if enough(&result) && place < total {
+                        total = place + 1;
+                        ran.split_off(&total);
+                        self.shared.queue().jobs.retain(|(other, _)| *other < first + total);
+                    }
+                    if place < total {
+                        ran.insert(place, result);
+                    }
                     latest = Instant::now();
                 }
                 Err(RecvTimeoutError::Disconnected) => unreachable!("workers end after the pool"),

@@ -35,6 +35,12 @@ pub enum Change {
     },
     /// The plan is another one: what the scenario makes of it, see [`Scenario::edit_plan`].
     Plan(Value),
+    /// The same configuration once more from the beginning, and everything else from another seed, whenever the moment
+    /// is: what comes with the configuration stays likely, and nothing else stays.
+    Anew {
+        /// From this.
+        seed: u64,
+    },
 }
 
 /// Changes from a moment on.
@@ -78,8 +84,13 @@ impl fmt::Display for Recipe {
         let named = |change: &Change| match change {
             Change::Field { field, set, .. } => format!("{field} {set:?}"),
             Change::Plan(value) => value.to_string(),
+            Change::Anew { seed } => format!("all but the configuration from seed {seed}"),
         };
         for (at, Edit { after, changes }) in self.0.iter().enumerate() {
+            if let [change @ Change::Anew { .. }] = changes.as_slice() {
+                write!(f, "{}{}", if at == 0 { "" } else { "; " }, named(change))?;
+                continue;
+            }
             let changes: Vec<_> = changes.iter().map(named).collect();
             write!(f, "{}after {after}: {}", if at == 0 { "" } else { "; " }, changes.join(", "))?;
         }
@@ -115,6 +126,11 @@ pub(super) fn changed<S: Scenario>(
                 let plan = scenario.edit_plan(&changed, anchor.node, at_ns, value);
                 changed.plan = plan.ok_or_else(|| value.clone())?;
             }
+            Change::Anew { seed } => {
+                changed.seed = *seed;
+                changed.plan = scenario.plan(*seed, &changed.config);
+                changed.overrides.clear();
+            }
         }
     }
     Ok(changed)
@@ -133,6 +149,11 @@ impl Recipe {
         let mut timeline = root.clone();
         for (at, Edit { after, changes }) in self.0.iter().enumerate() {
             let number = at + 1;
+            if let [Change::Anew { .. }] = changes.as_slice() {
+                timeline = changed(scenario, &timeline, after, 0, changes)
+                    .map_err(|change| Lost::NoPlan { number, change })?;
+                continue;
+            }
             let wanted = BTreeSet::from([after.clone()]);
             let run = || drop(scenario.run(&timeline, Watch::default()));
             let ((), scouted) = scout::watched(scenario.signature(), u64::MAX, wanted, run);

@@ -20,6 +20,7 @@ use crate::event::Event;
 use crate::node::NodeId;
 use crate::rng::{hash_bytes, mix};
 use crate::trace::Record;
+use crate::verdict::Findings;
 use crate::world::Handle;
 
 /// A moment of a run by what happens in it: "after n2's third vote grant".
@@ -64,6 +65,9 @@ pub struct Sighting {
     pub time_ns: u64,
 }
 
+/// A near miss of a run that is no finding to whoever searches: something is violated that does not count.
+pub(super) const VIOLATION: &str = "violation";
+
 /// More of a run are counted and dropped.
 const MOST_SIGHTINGS: usize = 4_096;
 
@@ -93,6 +97,8 @@ struct State {
     seen: BTreeSet<u64>,
     /// How often each premise was broken.
     premises: BTreeMap<&'static str, u64>,
+    /// How many violations there are.
+    failures: usize,
     scouted: Scouted,
 }
 
@@ -124,6 +130,7 @@ pub(crate) fn watched<R>(
         latest: None,
         seen: BTreeSet::new(),
         premises: BTreeMap::new(),
+        failures: 0,
         scouted: Scouted::default(),
     };
     let scout = Rc::new(Scout(RefCell::new(state)));
@@ -166,7 +173,7 @@ impl Scout {
         let mut state = self.0.borrow_mut();
         let had_moments = state.note_moments(world.now_ns());
         let news = world.core.sites.borrow_mut().take_news();
-        let broken = state.newly_broken(&world.core.findings.borrow().premise);
+        let broken = state.newly_broken(&world.core.findings.borrow());
         if !had_moments && news.is_empty() && broken.is_empty() {
             return;
         }
@@ -205,14 +212,21 @@ impl State {
         had_moments
     }
 
-    /// The premises that were broken since this was asked last.
-    fn newly_broken(&mut self, counts: &BTreeMap<&'static str, u64>) -> Vec<&'static str> {
-        let total = |counts: &BTreeMap<_, u64>| counts.values().sum::<u64>();
-        if total(counts) == total(&self.premises) {
-            return Vec::new();
+    /// The premises that were broken since this was asked last, and whether something is violated: where that is no
+    /// finding to whoever searches, it is a near miss.
+    fn newly_broken(&mut self, findings: &Findings) -> Vec<&'static str> {
+        let mut broken = Vec::new();
+        if findings.failures.len() > self.failures {
+            self.failures = findings.failures.len();
+            broken.push(VIOLATION);
         }
-        let known = std::mem::replace(&mut self.premises, counts.clone());
-        counts.iter().filter(|(name, count)| known.get(*name) != Some(count)).map(|(name, _)| *name).collect()
+        let (counts, total) = (&findings.premise, |counts: &BTreeMap<_, u64>| counts.values().sum::<u64>());
+        if total(counts) > total(&self.premises) {
+            let known = std::mem::replace(&mut self.premises, counts.clone());
+            let is_new = |(name, count): &(&&'static str, &u64)| known.get(*name) != Some(*count);
+            broken.extend(counts.iter().filter(is_new).map(|(name, _)| *name));
+        }
+        broken
     }
 
     fn sight(&mut self, key: u64, novelty: impl FnOnce() -> Novelty) {

@@ -11,13 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
-use super::frontier::{Entry, Frontier, Shares};
+use super::frontier::{Entry, Frontier};
+use super::policy::{Policy, Yield};
 use super::pool::{Aborted, Patience, Pool, Ran};
 use super::recipe::{Change, Edit, Recipe, changed};
 use super::report::{Explored, Finding, FirstHit, RootReport, Stopped};
-use super::scout::{Novelty, Sighting};
+use super::scout::{Novelty, Sighting, VIOLATION};
 use crate::assert::Site;
 use crate::rng::{ALL_FIELDS, Set, Stream};
 use crate::scenario::{Scenario, Timeline};
@@ -105,34 +104,6 @@ impl Default for Settings {
     }
 }
 
-/// How a search divides its runs, and what it changes.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Policy {
-    /// Runs of new roots in a round, while there are any: breadth.
-    pub roots_a_round: u64,
-    /// How often a round starts from a state: depth.
-    pub picks_a_round: u32,
-    /// Which kinds of states.
-    pub shares: Shares,
-    /// How many runs of a million have all conditions seeded anew from the moment on.
-    pub reseeds_per_million: u32,
-    /// How many have their plan changed; those that are not seeded anew always have.
-    pub edits_per_million: u32,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            roots_a_round: 8,
-            picks_a_round: 4,
-            shares: Shares::default(),
-            reseeds_per_million: 800_000,
-            edits_per_million: 800_000,
-        }
-    }
-}
-
 type TimelineOf<S> = Timeline<<S as Scenario>::Config, <S as Scenario>::Plan>;
 
 /// A run to be made.
@@ -158,6 +129,10 @@ struct Search<S: Scenario> {
     hit: BTreeMap<&'static Site, ()>,
     /// Roots that were begun in a row and showed nothing new.
     flat_roots: u64,
+    /// What roots have shown lately.
+    breadth: Yield,
+    /// What runs from states have shown lately.
+    depth: Yield,
 }
 
 /// Searches. `on_round` is told of what is known after each round.
@@ -187,6 +162,8 @@ where
         kinds: BTreeMap::new(),
         hit: BTreeMap::new(),
         flat_roots: 0,
+        breadth: Yield::default(),
+        depth: Yield::default(),
         settings: settings.clone(),
     };
     loop {
@@ -214,7 +191,9 @@ where
             return Some(self.why_nothing_is_left());
         }
         let timelines = batch.iter().map(|job| (*job.timeline).clone()).collect();
-        let ran = match self.pool.run(timelines, &self.patience) {
+        let stops = self.settings.stops_at_first;
+        let is_the_last = |ran: &Ran| stops && self.is_found(ran);
+        let ran = match self.pool.run(timelines, &self.patience, is_the_last) {
             Ok(ran) => ran,
             Err(aborted) => return Some(Stopped::from(aborted)),
         };
@@ -247,37 +226,39 @@ where
     }
 
     fn batch(&mut self) -> Vec<Job<TimelineOf<S>>> {
-        let mut left = self.settings.max_runs.saturating_sub(self.known.runs);
         let policy = self.settings.policy;
+        let most = policy.runs_a_round.min(self.settings.max_runs.saturating_sub(self.known.runs));
         let mut batch = Vec::new();
         let begun = self.known.roots.len() as u64;
         if self.flat_roots < self.settings.plateau_roots {
-            let fresh = self.settings.max_roots.saturating_sub(begun).min(policy.roots_a_round).min(left);
+            let near = self.frontier.least_picks_of_near_misses();
+            let wanted = policy.roots(near, &self.breadth, &self.depth).min(most);
+            let fresh = self.settings.max_roots.saturating_sub(begun).min(wanted);
             for n in begun..begun + fresh {
                 let seed = self.settings.first_root + n;
                 let timeline = Arc::new(self.scenario.timeline(seed));
                 self.known.roots.push(RootReport::of(seed));
                 batch.push(Job { root: n as usize, timeline, recipe: Recipe::default(), from: None });
             }
-            left -= fresh;
         }
-        for _ in 0..policy.picks_a_round {
+        let mut picks = 0..most;
+        while (batch.len() as u64) < most && picks.next().is_some() {
             let Some(entry) = self.frontier.pick(&policy.shares, &mut self.stream) else { break };
-            for _ in 0..self.settings.exploration.branching_factor {
-                if left == 0 {
-                    return batch;
-                }
-                if let Some(job) = child(&*self.scenario, entry, policy, &mut self.stream) {
-                    batch.push(job);
-                    left -= 1;
-                }
-            }
+            let left = (most - batch.len() as u64).min(self.settings.exploration.branching_factor.into());
+            let children = (0..left).filter_map(|_| child(&*self.scenario, entry, policy, &mut self.stream));
+            batch.extend(children);
         }
         batch
     }
 
+    /// Whether a run is a finding. What a limit has ended is none: it may have been about to get over it.
+    fn is_found(&self, ran: &Ran) -> bool {
+        ran.report.as_ref().map_or(true, |report| (self.settings.is_finding)(report) && !ran.scouted.pruned)
+    }
+
     /// Takes the result of one run.
     fn take(&mut self, job: Job<TimelineOf<S>>, ran: Ran) -> Result<(), Aborted> {
+        let is_found = self.is_found(&ran);
         let Ran { report, scouted } = ran;
         self.known.runs += 1;
         let runs_before = self.known.runs - 1;
@@ -291,15 +272,18 @@ where
                 self.known.virtual_ns += u128::from(report.virtual_ns);
                 self.known.steps += report.steps;
                 self.note_assertions(report, job.root);
-                let wrong = (self.settings.is_finding)(report) && !scouted.pruned;
-                wrong.then(|| report.findings.first().map_or(0, |failure| failure.time_ns))
+                is_found.then(|| report.findings.first().map_or(0, |failure| failure.time_ns))
             }
             Err(_) => Some(0),
         };
         let steps = report.as_ref().map_or(0, |report| report.steps);
         let fresh = self.note_sightings(&job, &scouted.sightings, failed_at_ns, steps);
+        if job.from.is_some() {
+            self.depth.add(fresh);
+        }
         if job.from.is_none() {
             self.flat_roots = if fresh == 0 { self.flat_roots + 1 } else { 0 };
+            self.breadth.add(fresh);
         } else if let Some(key) = job.from.filter(|_| fresh > 0) {
             self.frontier.bore_fruit(key);
         }
@@ -331,6 +315,10 @@ where
         let can_grow = job.recipe.0.len() < self.settings.exploration.max_recipe_len;
         let mut fresh = 0;
         for Sighting { key, novelty, anchor, time_ns } in sightings {
+            if failed_at_ns.is_some() && *novelty == Novelty::NearMiss(VIOLATION) {
+                // It is no near miss: it is what was found.
+                continue;
+            }
             let is_new = self.frontier.is_new(*key);
             if is_new {
                 fresh += 1;
@@ -369,7 +357,7 @@ where
             self.known.findings[*at].times += 1;
             return Ok(());
         }
-        let again = self.pool.run(vec![(*job.timeline).clone()], &self.patience)?.remove(0);
+        let again = self.pool.run(vec![(*job.timeline).clone()], &self.patience, |_| false)?.remove(0);
         self.known.checks += 1;
         let reproduced = again.report.as_ref().ok().map(RunReport::digest) == digest;
         let failure = if reproduced { failure } else { unreproduced(&failure) };
@@ -407,19 +395,29 @@ fn child<S: Scenario>(
     stream: &mut Stream,
 ) -> Option<Job<TimelineOf<S>>> {
     let (at_ns, node) = (entry.time_ns, entry.anchor.node);
-    let reseeds = stream.chance(policy.reseeds_per_million);
+    let odds = if matches!(entry.novelty, Novelty::NearMiss(_)) { policy.near_misses } else { policy.states };
+    if stream.chance(odds.anew) {
+        let changes = vec![Change::Anew { seed: stream.range(0, u64::MAX - 1) }];
+        let timeline = changed(scenario, &entry.timeline, &entry.anchor, at_ns, &changes).ok()?;
+        let recipe = Recipe(vec![Edit { after: entry.anchor.clone(), changes }]);
+        return Some(Job { root: entry.root, timeline: Arc::new(timeline), recipe, from: Some(entry.key) });
+    }
+    let reseeds = stream.chance(odds.reseeds);
     let mut changes = Vec::new();
     if reseeds {
         let set = Set::Reseed(stream.range(0, u64::MAX - 1));
         changes.push(Change::Field { field: ALL_FIELDS.to_owned(), key: None, for_ns: None, set });
     }
-    if !reseeds || stream.chance(policy.edits_per_million) {
+    if !reseeds || stream.chance(odds.edits) {
         let edit = scenario.plan_edit(&entry.timeline, node, at_ns, stream);
         changes.extend(edit.map(Change::Plan));
     }
     if changes.is_empty() {
         let set = Set::Reseed(stream.range(0, u64::MAX - 1));
         changes.push(Change::Field { field: ALL_FIELDS.to_owned(), key: None, for_ns: None, set });
+    }
+    if stream.chance(odds.ends) {
+        changes.extend(scenario.plan_end(&entry.timeline, at_ns, stream).map(Change::Plan));
     }
     let timeline = changed(scenario, &entry.timeline, &entry.anchor, at_ns, &changes).ok()?;
     let mut recipe = entry.recipe.clone();

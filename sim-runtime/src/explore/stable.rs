@@ -68,7 +68,7 @@ where
     while next <= max_seeds {
         let to = max_seeds.min(next + AT_ONCE * workers.max(1) as u64 - 1);
         let batch = (next..=to).map(|seed| scenario.timeline(seed)).collect();
-        let ran = match pool.run(batch, &patience) {
+        let ran = match pool.run(batch, &patience, |_| false) {
             Ok(ran) => ran,
             Err(Aborted::Deadline | Aborted::Hung | Aborted::Interrupt) => {
                 stable.summary.interrupted = true;

@@ -69,6 +69,9 @@ pub fn run(args: &ExploreArgs, out: &mut Out) -> Result<Status, Unusable> {
     for (at, finding) in explored.findings.iter().enumerate() {
         files.push(keep(args, at, finding, out)?);
     }
+    if !files.is_empty() {
+        say!(out, "findings: {}, as timelines in {}", files.len(), args.out.display());
+    }
     if !args.quiet {
         explored.lines(&scenario.asserting()).iter().for_each(|line| say!(out, "{line}"));
     }
@@ -102,10 +105,10 @@ fn keep(
     out: &mut Out,
 ) -> Result<PathBuf, Unusable> {
     let Finding { failure, root, recipe, runs_before, times, .. } = finding;
-    let name = format!("{:016x}-{root}.json", failure.fingerprint());
-    let path = args.out.join(name);
     std::fs::create_dir_all(&args.out).map_err(|error| Unusable::Write(args.out.clone(), error))?;
-    write_saved(create(Some(&path))?, &Saved::with_outcome(finding.timeline.clone()))?;
+    let saved = Saved::with_outcome(finding.timeline.clone());
+    let path = free_path(&args.out, &format!("{:016x}-{root}", failure.fingerprint()), &saved.to_text());
+    write_saved(create(Some(&path))?, &saved)?;
     let number = at + 1;
     say!(out, "finding {number}: {}: {}: {}", failure.category, failure.property, failure.evidence);
     say!(out, "  after {runs_before} runs, met {times} times; root {root}");
@@ -114,6 +117,16 @@ fn keep(
     }
     say!(out, "  reproduce: {}", reproduce(&path));
     Ok(path)
+}
+
+/// Where `text` may be written in `folder` under that name: where there is nothing, or the same; with a number behind the
+/// name where another search has left something else.
+fn free_path(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let names =
+        std::iter::once(format!("{name}.json")).chain((2_u64..).map(|nth| format!("{name}-{nth}.json")));
+    let is_free =
+        |path: &PathBuf| std::fs::read_to_string(path).map_or(!path.exists(), |there| there == text);
+    names.map(|name| folder.join(name)).find(is_free).expect("there are more numbers than files")
 }
 
 fn reproduce(path: &Path) -> String {
@@ -164,4 +177,27 @@ fn as_json(explored: &Explored<Config, Plan>, crates: &[&str], files: &[PathBuf]
         "dropped": explored.dropped,
         "stopped": explored.stopped.why(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the folder is a real one")]
+    fn what_another_search_has_left_is_not_replaced() {
+        let folder = std::env::temp_dir().join(format!("explored-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let free = |text| free_path(&folder, "kind-1", text);
+        let name = |path: PathBuf| path.file_name().expect("a name").to_string_lossy().into_owned();
+        assert_eq!(name(free("one")), "kind-1.json");
+        std::fs::write(free("one"), "one").expect("it can be written");
+        assert_eq!(name(free("one")), "kind-1.json", "the same may be written again");
+        std::fs::write(free("two"), "two").expect("it can be written");
+        assert_eq!(
+            (name(free("two")), name(free("three"))),
+            ("kind-1-2.json".into(), "kind-1-3.json".into())
+        );
+        std::fs::remove_dir_all(&folder).expect("it can be removed");
+    }
 }

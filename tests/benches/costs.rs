@@ -68,8 +68,7 @@ fn gossip_among(nodes: u16) -> (Duration, u64) {
 
 fn raft(servers: u16, faults_ms: u64) -> (Duration, u64) {
     let raft = Raft::of(Profile::Reference);
-    let mut timeline = Raft { servers: Some(servers), duration_ms: Some(faults_ms), ..raft }.timeline(1);
-    timeline.overrides.clear();
+    let timeline = Raft { servers: Some(servers), duration_ms: Some(faults_ms), ..raft }.timeline(1);
     let (wall, (report, _)) = timed(|| raft.run(&timeline, Watch::default()));
     assert_eq!(report.findings.category(), Category::Pass);
     (wall, report.steps)

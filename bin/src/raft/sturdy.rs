@@ -90,7 +90,7 @@ fn other_seed(timeline: &RaftTimeline, number: u64) -> RaftTimeline {
     Timeline { seed: mix(timeline.seed, number) >> 1, ..timeline.clone() }
 }
 
-/// Timelines of the same weight, with faults that wait for moments, come at other times or last longer, with steady
+/// Timelines that are no heavier, with faults that wait for moments, come at other times or last longer, with steady
 /// elections, with more time at the end, under other fields.
 pub(super) fn sturdier(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
     let mut variants = aimed(timeline);

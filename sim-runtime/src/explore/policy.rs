@@ -3,7 +3,7 @@
 //! Where there are near misses, most runs start from them: a near miss says that something is wrong, and what is missing
 //! for harm is near, in the same run or in the same configuration. Where there are none, nothing says that depth is worth
 //! more than breadth: in a swarm, where each root has another configuration, a run from a state that is merely new finds
-//! less than a new root does. So depth gets little then, and more only where it shows more that is new. So it is when the
+//! less than a new root does about as often as more. So depth gets little then, and more only where it shows more that is new. So it is when the
 //! near misses that there are have had their turns: in some configurations no harm comes of them.
 //!
 //! All is counted in integers, so that it is the same everywhere.

@@ -109,6 +109,9 @@ pub struct StabilityArgs {
     /// where nothing is said.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub compared: Option<u64>,
+    /// After how many candidates shrinking one of them ends [default: when nothing smaller is found].
+    #[arg(long, value_name = "CANDIDATES", value_parser = clap::value_parser!(u64).range(1..))]
+    pub most: Option<u64>,
     /// Which defects, and where their failures are looked for.
     #[command(flatten)]
     pub hunted: Hunted,

@@ -50,7 +50,7 @@ pub fn run(args: &StabilityArgs, out: &mut Out) -> Result<Status, Unusable> {
         return Err(Unusable::NoMutants);
     }
     let file = create(args.result.json.as_deref())?;
-    let settings = settings(args.workers.jobs);
+    let settings = Settings { most: args.most.unwrap_or(u64::MAX), ..settings(args.workers.jobs) };
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
     let mut results = Vec::new();
     for (name, chance) in KINDS {
@@ -71,7 +71,10 @@ pub fn run(args: &StabilityArgs, out: &mut Out) -> Result<Status, Unusable> {
     }
     report(args, &results, out);
     let rows: Vec<Value> = results.iter().map(|(name, mutant, found)| found.to_json(name, *mutant)).collect();
-    write_json(file, &json!({ "files": args.files, "compared": args.compared, "rows": rows }))?;
+    write_json(
+        file,
+        &json!({ "files": args.files, "compared": args.compared, "most": args.most, "rows": rows }),
+    )?;
     Ok(if settings.stop.load(Ordering::Relaxed) { Status::NotAPass } else { Status::Clean })
 }
 
@@ -188,6 +191,9 @@ fn report(args: &StabilityArgs, results: &[(&str, Mutant, Survivors)], out: &mut
     say!(out, "{} shrunk failures of each defect, edited: how many fail the same way afterwards", args.files);
     if let Some(compared) = args.compared {
         say!(out, "{compared} where conditions do not come from fields: each is found and shrunk anew");
+    }
+    if let Some(most) = args.most {
+        say!(out, "what was shrunk for this was shrunk by {most} candidates at most");
     }
     say!(out, "operation: one more client, one operation on a key of its own, at the beginning");
     say!(out, "message:   servers send each other a message that nobody heeds, every {CHATTER_MS} ms");

@@ -412,8 +412,13 @@ where
         let is_here = perturbation.surroundings() == Surroundings::SameProcess;
         // Processes take a hundred times as long to start as threads.
         let (most_runs, seeds) = if is_here { (3_000, 3) } else { (60, 1) };
-        let settings =
-            shrink::Settings { jobs: 1, seeds, many_seeds: seeds, variations: 0, stop: Arc::default() };
+        let settings = shrink::Settings {
+            jobs: 1,
+            seeds,
+            many_seeds: seeds,
+            variations: 0,
+            ..shrink::Settings::default()
+        };
         let pairs = Pairs {
             checker: self,
             perturbation,

@@ -45,6 +45,9 @@ pub struct Settings {
     pub many_seeds: u32,
     /// How many variations are tried when nothing else is left: see [`Scenario::variation`].
     pub variations: u32,
+    /// After this many candidates the best so far is the result. What is left to try is not tried, so shrinking what came
+    /// of it may go on.
+    pub most: u64,
     /// Set from outside: stop, and keep the best so far.
     pub stop: Arc<AtomicBool>,
 }
@@ -57,6 +60,7 @@ impl Default for Settings {
             seeds: 8,
             many_seeds: 120,
             variations: 4_000,
+            most: u64::MAX,
             stop: Arc::default(),
         }
     }
@@ -95,8 +99,16 @@ where
     let failure = failure_of(scenario, &start)?;
     let wanted = failure.fingerprint();
     let best = Shrunk { timeline: start, failure, tried: 1, steps: 0, interrupted: false };
-    let mut shrinking =
-        Shrinking { scenario, settings, wanted, best, is_careful: true, sturdiness: None, progress };
+    let mut shrinking = Shrinking {
+        scenario,
+        settings,
+        wanted,
+        best,
+        left: settings.most,
+        is_careful: true,
+        sturdiness: None,
+        progress,
+    };
     if shrinking.careful_step() {
         shrinking.is_careful = false;
         shrinking.take_away();
@@ -105,7 +117,7 @@ where
             shrinking.take_away();
         }
     }
-    let interrupted = shrinking.is_stopped();
+    let interrupted = settings.stop.load(Ordering::Relaxed);
     Some(Shrunk { interrupted, ..shrinking.best })
 }
 
@@ -115,6 +127,8 @@ struct Shrinking<'a, S: Scenario, F> {
     /// The fingerprint of the failure.
     wanted: u64,
     best: Shrunk<S::Config, S::Plan>,
+    /// How many candidates may still be tried, counted by places, which do not depend on the number of threads.
+    left: u64,
     /// Whether what is no lighter has to be as sturdy.
     is_careful: bool,
     /// How sturdy the best is, where that was asked.
@@ -130,7 +144,7 @@ where
     F: FnMut(&Shrunk<S::Config, S::Plan>),
 {
     fn is_stopped(&self) -> bool {
-        self.settings.stop.load(Ordering::Relaxed)
+        self.left == 0 || self.settings.stop.load(Ordering::Relaxed)
     }
 
     /// Makes moves until none is left.
@@ -268,8 +282,13 @@ where
         candidates: &impl Candidates<S::Config, S::Plan>,
         from: usize,
     ) -> Option<(usize, Failure)> {
-        let (tried, found) = first_that_fails(self.scenario, candidates, from, self.wanted, self.settings);
+        let until =
+            candidates.len().min(from.saturating_add(usize::try_from(self.left).unwrap_or(usize::MAX)));
+        let (tried, found) =
+            first_that_fails(self.scenario, candidates, from..until, self.wanted, self.settings);
         self.best.tried += tried;
+        let passed = found.as_ref().map_or(until, |(place, _)| place + 1).saturating_sub(from);
+        self.left -= passed as u64;
         found
     }
 
@@ -394,6 +413,19 @@ mod tests {
         let shrunk = shrunk.expect("seed 1 fails");
         assert!(shrunk.interrupted);
         assert_eq!(shrunk.timeline.plan.len(), 37);
+    }
+
+    #[test]
+    fn a_limit_ends_it_at_the_same_place_whatever_the_number_of_threads() {
+        for most in [1, 2, 20] {
+            let of = |jobs| {
+                let settings = Settings { jobs, most, ..Settings::default() };
+                shrink(&Picky, Picky.timeline(1), &settings, |_| {}).expect("seed 1 fails")
+            };
+            let (alone, together) = (of(1), of(3));
+            assert_eq!((&alone.timeline, alone.steps), (&together.timeline, together.steps));
+            assert!(alone.steps <= most && !alone.interrupted && alone.timeline.plan.len() > 2, "{most}");
+        }
     }
 
     /// Fails when `needed` is in the plan, and only under one seed of many once the rest is gone.

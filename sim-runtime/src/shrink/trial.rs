@@ -77,25 +77,25 @@ pub(super) fn failure_of<S: Scenario>(
     report.findings.first().filter(|failure| failure.category.is_failure()).cloned()
 }
 
-/// Runs candidates from place `from` on until one fails as wanted: how many were run, and the place of the first that does.
+/// Runs the candidates at `places` until one fails as wanted: how many were run, and the place of the first that does.
 pub(super) fn first_that_fails<S>(
     scenario: &S,
     candidates: &impl Candidates<S::Config, S::Plan>,
-    from: usize,
+    places: Range<usize>,
     wanted: u64,
     settings: &Settings,
 ) -> (u64, Option<(usize, Failure)>)
 where
     S: Scenario,
 {
-    let (next, tried) = (AtomicUsize::new(from), AtomicU64::new(0));
+    let (next, tried) = (AtomicUsize::new(places.start), AtomicU64::new(0));
     let first = AtomicUsize::new(usize::MAX);
     let found = Mutex::new(None::<(usize, Failure)>);
     on_all_threads(settings, || {
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
             // Places are handed out in order, so whatever is before the first is being run or was.
-            if place >= candidates.len()
+            if place >= places.end
                 || place > first.load(Ordering::Relaxed)
                 || settings.stop.load(Ordering::Relaxed)
             {

@@ -5,11 +5,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use async_task::Runnable;
-
-use crate::task::Meta;
 use crate::world::{Core, Handle};
 
 thread_local! {
@@ -51,22 +47,4 @@ pub(crate) fn try_current() -> Option<Handle> {
 #[inline]
 pub(crate) fn with<R>(f: impl FnOnce(&Handle) -> R) -> Option<R> {
     CURRENT.try_with(|slot| slot.borrow().as_ref().map(f)).ok().flatten()
-}
-
-/// A task woke: it goes to its world's queue at once, or to its inbox when woken from elsewhere.
-#[inline]
-pub(crate) fn schedule(runnable: Runnable<Meta>) {
-    let mut runnable = Some(runnable);
-    let _ = CURRENT.try_with(|slot| {
-        if let Some(handle) = &*slot.borrow()
-            && let Some(runnable) =
-                runnable.take_if(|runnable| Arc::ptr_eq(handle.core.inbox(), &runnable.metadata().inbox))
-        {
-            handle.core.schedule(runnable);
-        }
-    });
-    if let Some(runnable) = runnable {
-        let inbox = runnable.metadata().inbox.clone();
-        inbox.push(runnable);
-    }
 }

@@ -18,59 +18,24 @@ use std::cell::Cell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
-use std::thread::{self, ThreadId};
+use std::sync::Once;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 
-use async_task::Runnable;
+use futures::future::LocalBoxFuture;
 
 use crate::campaign;
 use crate::context;
 use crate::device::Coverage;
 use crate::invariant::{Invariant, View};
 use crate::node::{NodeId, Owner};
-use crate::task::{Meta, TaskEntry, payload_text};
+use crate::schedule::TaskInfo;
+use crate::task::{TaskEntry, Turn, payload_text};
 use crate::timer::Fire;
 use crate::trace::{ForeignWake, TaskPanicked};
 use crate::verdict::{Category, Findings, RunReport};
+use crate::waker::{Origin, TaskRef};
 use crate::world::{Core, Current, Handle, World};
-
-/// Where wakes from foreign threads wait.
-#[derive(Debug)]
-pub(crate) struct Inbox {
-    /// The world's own thread: a wake from there is none of a foreign thread, only out of turn.
-    owner: ThreadId,
-    filled: AtomicBool,
-    runnables: Mutex<Vec<(Runnable<Meta>, Origin)>>,
-}
-
-/// From where a task was woken.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Origin {
-    /// From the world's thread, while another world or none was running on it.
-    OwnThread,
-    ForeignThread,
-}
-
-impl Default for Inbox {
-    fn default() -> Self {
-        Self { owner: thread::current().id(), filled: AtomicBool::default(), runnables: Mutex::default() }
-    }
-}
-
-impl Inbox {
-    pub(crate) fn push(&self, runnable: Runnable<Meta>) {
-        let is_own = thread::current().id() == self.owner;
-        let origin = if is_own { Origin::OwnThread } else { Origin::ForeignThread };
-        self.runnables.lock().unwrap_or_else(PoisonError::into_inner).push((runnable, origin));
-        self.filled.store(true, Ordering::Release);
-    }
-
-    fn take(&self) -> Vec<(Runnable<Meta>, Origin)> {
-        self.filled.store(false, Ordering::Release);
-        std::mem::take(&mut *self.runnables.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
 
 /// What one turn of the loop did.
 enum Step {
@@ -118,7 +83,7 @@ impl World {
             while !main.is_finished() && !core.ended.get() {
                 match self.step() {
                     Step::Ran => {}
-                    Step::Dry if core.inbox().filled.load(Ordering::Acquire) => {}
+                    Step::Dry if core.inbox().is_filled() => {}
                     Step::Dry => self.end_as_stuck("nothing can run again"),
                     Step::Limit => {
                         core.now_ns.set(core.options.limit_ns);
@@ -155,7 +120,7 @@ impl World {
     #[inline]
     fn step(&mut self) -> Step {
         let core = &self.handle.core;
-        if core.inbox().filled.load(Ordering::Relaxed) {
+        if core.inbox().is_filled() {
             take_foreign_wakes(&self.handle);
         }
         let is_ready = !core.ready.borrow().is_empty();
@@ -172,8 +137,8 @@ impl World {
             }
             self.handle.fire(fire);
         } else if is_ready {
-            let runnable = core.ready.borrow_mut().pop().expect("there is one");
-            poll_task(&self.handle, runnable);
+            let task = core.ready.borrow_mut().pop().expect("there is one");
+            poll_task(&self.handle, task);
         } else if core.timers.borrow().len() > 0 {
             return Step::Limit;
         } else {
@@ -301,37 +266,70 @@ impl Drop for World {
 }
 
 #[inline]
-fn poll_task(handle: &Handle, runnable: Runnable<Meta>) {
+fn poll_task(handle: &Handle, task: TaskRef) {
     let core = &handle.core;
-    let meta = runnable.metadata();
-    let id = meta.id;
-    let doom = note_poll(core, id);
-    if doom == Doom::Aborted {
-        let owner = meta.owner;
-        handle.acting_for(owner, || sim_guard::watched(&**core, || drop(runnable)));
-        return;
-    }
-    core.current.set(Current { owner: meta.owner, task: id + 1, identity: meta.identity });
-    core.draws.note_choice(meta.identity);
+    let slot = task.slot();
+    let (body, info, doom) = {
+        let mut tasks = core.tasks.borrow_mut();
+        let entry = &mut tasks[slot as usize];
+        let doom = note_poll(core, entry);
+        if doom == Doom::Aborted {
+            drop(tasks);
+            handle.drop_task(task);
+            return;
+        }
+        entry.turn.set(Turn::Running);
+        (entry.body.take(), entry.info, doom)
+    };
+    let mut body = body.expect("a task that is not running has its body");
+    core.current.set(Current { owner: info.owner, task: slot + 1, identity: info.identity });
+    core.draws.note_choice(info.identity);
     if let Some(tape) = &core.tape {
-        tape.polled(id);
+        tape.polled(slot);
     }
     if doom == Doom::Livelock {
-        let what = describe(core, id);
+        let what = describe(core, slot);
         handle.fail(Category::Livelock, "a task is polled endlessly while time stands still", "poll", what);
         core.ended.set(true);
     }
     core.waiting.set("something outside the simulation");
-    sim_guard::watched(&**core, || runnable.run());
+    let body = sim_guard::watched(&**core, || {
+        match body.as_mut().poll(&mut Context::from_waker(&task.waker())) {
+            Poll::Pending => Some(body),
+            Poll::Ready(()) => {
+                drop(body);
+                None
+            }
+        }
+    });
+    put_back(core, task, info, body);
     if core.ambient.has_alarm() {
         handle.end_as_forbidden();
-    }
-    if let Some(Some(entry)) = core.tasks.borrow().get(id as usize) {
-        entry.waiting.set(core.waiting.get());
     }
     core.current.set(Current::HOST);
     if let Some(tape) = &core.tape {
         tape.idle();
+    }
+}
+
+/// After a poll: the task goes to sleep, or to its queue when it was woken meanwhile, or off the list when it is done.
+#[inline]
+fn put_back(core: &Core, task: TaskRef, info: TaskInfo, body: Option<LocalBoxFuture<'static, ()>>) {
+    let is_woken = {
+        let mut tasks = core.tasks.borrow_mut();
+        if body.is_none() {
+            tasks.remove(task.slot() as usize);
+            return;
+        }
+        let entry = &mut tasks[task.slot() as usize];
+        entry.body = body;
+        entry.waiting.set(core.waiting.get());
+        let is_woken = entry.turn.get() == Turn::RunningAndWoken;
+        entry.turn.set(if is_woken { Turn::Queued } else { Turn::Asleep });
+        is_woken
+    };
+    if is_woken {
+        core.schedule(task, info);
     }
 }
 
@@ -345,37 +343,39 @@ enum Doom {
 
 /// Counts polls of one task at one instant. A million different tasks at an instant are fine.
 #[inline]
-fn note_poll(core: &Core, id: u32) -> Doom {
-    let tasks = core.tasks.borrow();
-    let Some(Some(entry)) = tasks.get(id as usize) else { return Doom::None };
+fn note_poll(core: &Core, entry: &mut TaskEntry) -> Doom {
     if entry.aborted.get() {
         return Doom::Aborted;
     }
     let now_ns = core.now_ns.get();
-    if entry.polled_at_ns.replace(now_ns) != now_ns {
-        entry.polls_at_instant.set(0);
+    if entry.polled_at_ns != now_ns {
+        (entry.polled_at_ns, entry.polls_at_instant) = (now_ns, 0);
     }
-    let polls = entry.polls_at_instant.get() + 1;
-    entry.polls_at_instant.set(polls);
-    if polls > core.options.polls_at_instant { Doom::Livelock } else { Doom::None }
+    entry.polls_at_instant += 1;
+    if entry.polls_at_instant > core.options.polls_at_instant { Doom::Livelock } else { Doom::None }
 }
 
 fn take_foreign_wakes(handle: &Handle) {
-    for (runnable, origin) in handle.core.inbox().take() {
-        if origin == Origin::ForeignThread {
-            let (owner, id) = (runnable.metadata().owner, runnable.metadata().id);
+    let core = &handle.core;
+    for (task, origin) in core.inbox().take() {
+        let asleep = match core.tasks.borrow().get(task.slot() as usize) {
+            Some(entry) if entry.turn.get() == Turn::Asleep => Some(entry.info.owner),
+            _ => None,
+        };
+        if let (Some(owner), Origin::ForeignThread) = (asleep, origin) {
             handle.emit_for(owner, ForeignWake);
-            let what = format!("{} was woken by a thread outside the simulation", describe(&handle.core, id));
+            let what =
+                format!("{} was woken by a thread outside the simulation", describe(core, task.slot()));
             handle.fail(Category::Nondeterministic, "foreign wake", "foreign wake", what);
         }
-        handle.core.schedule(runnable);
+        core.wake(task);
     }
 }
 
 /// A task as the reader of a report knows it.
 pub(crate) fn describe(core: &Core, id: u32) -> String {
     match core.tasks.borrow().get(id as usize) {
-        Some(Some(TaskEntry { owner, name, key, place, .. })) => {
+        Some(TaskEntry { info: TaskInfo { owner, .. }, name, key, place, .. }) => {
             let name = if name.is_empty() { "unnamed task" } else { name };
             let key = if *key == 0 { String::new() } else { format!("({key})") };
             format!("{name}{key} of {} (incarnation {}), spawned at {place}", owner.node, owner.incarnation)
@@ -389,7 +389,7 @@ fn waiting_list(core: &Core) -> String {
     let ids: Vec<(u64, u32)> = {
         let tasks = core.tasks.borrow();
         let mut ids: Vec<_> =
-            tasks.iter().filter_map(|(id, entry)| Some((entry.as_ref()?.born, id as u32))).collect();
+            tasks.iter().map(|(id, entry)| (entry.born, id as u32)).collect();
         ids.sort_unstable();
         ids
     };
@@ -399,8 +399,8 @@ fn waiting_list(core: &Core) -> String {
         .take(SHOWN)
         .map(|(_, id)| {
             let waiting = match core.tasks.borrow().get(*id as usize) {
-                Some(Some(entry)) => entry.waiting.get(),
-                _ => "",
+                Some(entry) => entry.waiting.get(),
+                None => "",
             };
             format!("{} waits for {waiting}", describe(core, *id))
         })
@@ -451,6 +451,7 @@ impl Handle {
     #[inline]
     pub(crate) fn fire(&self, fire: Fire) {
         match fire {
+            Fire::Task(task) => self.core.wake(task),
             Fire::Wake(waker) => waker.wake(),
             Fire::Device(device, token) => self.fire_device(device, token),
             Fire::Release(node) => self.release(node),
@@ -468,67 +469,56 @@ impl Handle {
         self.queue_all(held);
     }
 
-    fn queue_all(&self, runnables: Vec<Runnable<Meta>>) {
+    fn queue_all(&self, tasks: Vec<TaskRef>) {
         let now_ns = self.now_ns();
-        for runnable in runnables {
-            self.core.queue(runnable, now_ns);
+        for task in tasks {
+            let info = self.core.tasks.borrow()[task.slot() as usize].info;
+            self.core.queue(task, info, now_ns);
         }
-    }
-
-    pub(crate) fn schedule(&self, runnable: Runnable<Meta>) {
-        self.core.schedule(runnable);
-    }
-
-    pub(crate) fn reserve_task(&self) -> u32 {
-        u32::try_from(self.core.tasks.borrow_mut().insert(None)).expect("fewer than 2^32 tasks live at once")
-    }
-
-    pub(crate) fn register_task(&self, id: u32, mut entry: TaskEntry) {
-        entry.born = self.core.born.replace(self.core.born.get() + 1);
-        if let Some(tape) = &self.core.tape {
-            tape.spawned(id, &entry);
-        }
-        self.core.tasks.borrow_mut()[id as usize] = Some(entry);
-    }
-
-    pub(crate) fn forget_task(&self, id: u32) {
-        let entry = self.core.tasks.borrow_mut().try_remove(id as usize);
-        drop(entry);
     }
 
     /// Marks a task to be dropped at its next turn, and gives it that turn.
-    pub(crate) fn abort_task(&self, id: u32) {
-        let waker = match self.core.tasks.borrow().get(id as usize) {
-            Some(Some(entry)) => {
-                entry.aborted.set(true);
-                Some(entry.waker.clone())
-            }
-            _ => None,
+    pub(crate) fn abort_task(&self, slot: u32) {
+        let task = {
+            let tasks = self.core.tasks.borrow();
+            let Some(entry) = tasks.get(slot as usize) else { return };
+            entry.aborted.set(true);
+            TaskRef::new(self.core.number(), slot, entry.born)
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.core.wake(task);
+    }
+
+    /// Drops the future of a task that is in no queue, as code of the task's node, and takes it off the list.
+    fn drop_task(&self, task: TaskRef) {
+        let core = &self.core;
+        let (body, owner) = {
+            let mut tasks = core.tasks.borrow_mut();
+            let entry = &mut tasks[task.slot() as usize];
+            entry.turn.set(Turn::Running);
+            (entry.body.take(), entry.info.owner)
+        };
+        self.acting_for(owner, || sim_guard::watched(&**core, || drop(body)));
+        core.tasks.borrow_mut().remove(task.slot() as usize);
     }
 
     /// Drops the futures of a dead incarnation, in the order of their spawning.
     pub(crate) fn drop_tasks_of(&self, owner: Owner) {
         let core = &self.core;
-        let mut wakers: Vec<_> = core
+        let mut tasks: Vec<(u64, TaskRef)> = core
             .tasks
             .borrow()
             .iter()
-            .filter_map(|(_, entry)| entry.as_ref())
-            .filter(|entry| entry.owner == owner)
-            .map(|entry| (entry.born, entry.waker.clone()))
+            .filter(|(_, entry)| entry.info.owner == owner)
+            .map(|(slot, entry)| (entry.born, TaskRef::new(core.number(), slot as u32, entry.born)))
             .collect();
-        wakers.sort_unstable_by_key(|(born, _)| *born);
+        tasks.sort_unstable_by_key(|(born, _)| *born);
         // A task that is woken while its incarnation is dead goes to `reap`; one that had been woken before
         // is in a queue already.
         let held = std::mem::take(&mut core.nodes.borrow_mut()[owner.node.index()].held);
-        let ready = core.ready.borrow_mut().extract(|meta| meta.owner == owner);
+        let ready = core.take_ready_of(owner);
         core.reap.borrow_mut().extend(held.into_iter().chain(ready));
-        for (_, waker) in wakers {
-            waker.wake();
+        for (_, task) in tasks {
+            core.wake(task);
         }
         self.drop_reaped();
     }
@@ -540,10 +530,7 @@ impl Handle {
             if reaped.is_empty() {
                 return;
             }
-            for runnable in reaped {
-                let owner = runnable.metadata().owner;
-                self.acting_for(owner, || sim_guard::watched(&*self.core, || drop(runnable)));
-            }
+            reaped.into_iter().for_each(|task| self.drop_task(task));
         }
     }
 }

@@ -8,6 +8,7 @@
 //! | [`time`] | `Instant`, `sleep`, `timeout`, `interval`, per-node clocks |
 //! | [`timer`] | which timer fires next |
 //! | [`mod@task`] | a task's identity, `spawn`, `JoinHandle` |
+//! | `waker` | a task's name in a word, and how a wake finds its way |
 //! | [`schedule`] | which ready task runs next |
 //! | [`executor`] | the loop: poll, fire, observe |
 //! | [`node`] | nodes, incarnations, what outlives what |
@@ -36,6 +37,7 @@ pub mod rng;
 pub mod time;
 pub mod timer;
 pub mod task;
+mod waker;
 pub mod schedule;
 pub mod executor;
 pub mod node;

@@ -152,7 +152,7 @@ impl Handle {
             Owner { node: id, incarnation: node.incarnation }
         };
         if paused {
-            let ready = self.core.ready.borrow_mut().extract(|meta| meta.owner == owner);
+            let ready = self.core.take_ready_of(owner);
             self.core.nodes.borrow_mut()[id.index()].held.extend(ready);
             self.count_window_hits(owner);
         }

@@ -15,14 +15,13 @@ use std::panic::Location;
 use std::rc::Rc;
 use std::task::Waker;
 
-use async_task::Runnable;
 use futures::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::context;
 use crate::rng::Stream;
-use crate::task::Meta;
 use crate::time::NodeClock;
+use crate::waker::TaskRef;
 
 /// Names a node. 0 is the host, which runs the scenario and is never faulted.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -86,7 +85,7 @@ pub(crate) struct Node {
     /// In this bucket, wakes are rounded up to multiples of this; 0 means they are not.
     pub(crate) hold_quantum_ns: u64,
     pub(crate) release_armed: bool,
-    pub(crate) held: Vec<Runnable<Meta>>,
+    pub(crate) held: Vec<TaskRef>,
     pub(crate) clock: NodeClock,
     /// The program's own randomness, of this incarnation.
     pub(crate) stream: Stream,

@@ -13,12 +13,11 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use async_task::Runnable;
 use serde::{Deserialize, Serialize};
 
 use crate::node::Owner;
 use crate::rng::{BUCKET_NS, Chance, Stream, hash_name, mix};
-use crate::task::Meta;
+use crate::waker::TaskRef;
 
 /// What a scheduler may know of a task.
 #[derive(Copy, Clone, Debug)]
@@ -164,10 +163,12 @@ impl Scheduler for Pct {
 /// Above every priority that has dropped.
 const TOP_BIT: u64 = 1 << 63;
 
+/// A ready task with its rank, and the number of its coming.
+#[derive(Debug)]
 struct Entry {
     rank: u64,
     order: u64,
-    runnable: Runnable<Meta>,
+    task: TaskRef,
 }
 
 impl PartialEq for Entry {
@@ -188,61 +189,81 @@ impl Ord for Entry {
     }
 }
 
+/// More tasks than this at once are sorted rather than kept in a heap.
+const SORTED_FROM: usize = 32;
+
 /// The tasks that can run now.
 #[derive(Default)]
 pub(crate) struct Ready {
     /// The only one, as is nearly always the case: it needs no rank.
-    alone: Option<Runnable<Meta>>,
-    /// All of them, when they are several.
+    alone: Option<(TaskRef, TaskInfo)>,
+    /// When they are several, all of them but those in `sorted`.
     heap: BinaryHeap<Entry>,
+    /// What had gathered in the heap when it was first asked, the highest last: a crowd is sorted faster than it is taken
+    /// from a heap.
+    sorted: Vec<Entry>,
     pushed: u64,
 }
 
 impl Ready {
     /// Adds a task that became ready at `now_ns`.
     #[inline]
-    pub(crate) fn push(&mut self, runnable: Runnable<Meta>, ranking: &mut Ranking, now_ns: u64) {
-        if self.alone.is_none() && self.heap.is_empty() && ranking.is_pure() {
-            self.alone = Some(runnable);
+    pub(crate) fn push(&mut self, task: TaskRef, info: TaskInfo, ranking: &mut Ranking, now_ns: u64) {
+        if self.is_empty() && ranking.is_pure() {
+            self.alone = Some((task, info));
         } else {
-            self.compete(runnable, ranking, now_ns);
+            self.compete(task, info, ranking, now_ns);
         }
     }
 
-    fn compete(&mut self, runnable: Runnable<Meta>, ranking: &mut Ranking, now_ns: u64) {
-        for runnable in self.alone.take().into_iter().chain([runnable]) {
-            let Meta { identity, owner, .. } = *runnable.metadata();
-            let rank = ranking.rank(TaskInfo { identity, owner }, now_ns);
-            self.heap.push(Entry { rank, order: self.pushed, runnable });
+    fn compete(&mut self, task: TaskRef, info: TaskInfo, ranking: &mut Ranking, now_ns: u64) {
+        for (task, info) in self.alone.take().into_iter().chain([(task, info)]) {
+            let rank = ranking.rank(info, now_ns);
+            self.heap.push(Entry { rank, order: self.pushed, task });
             self.pushed += 1;
         }
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.alone.is_none() && self.heap.is_empty()
+        self.alone.is_none() && self.heap.is_empty() && self.sorted.is_empty()
     }
 
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Runnable<Meta>> {
-        if self.alone.is_some() {
-            return self.alone.take();
+    pub(crate) fn pop(&mut self) -> Option<TaskRef> {
+        if let Some((task, _)) = self.alone.take() {
+            return Some(task);
         }
-        self.heap.pop().map(|entry| entry.runnable)
+        self.pop_highest()
     }
 
-    /// Takes out what `owner` has here, in order of waking.
-    pub(crate) fn extract(&mut self, mut taken: impl FnMut(&Meta) -> bool) -> Vec<Runnable<Meta>> {
-        if let Some(alone) = self.alone.take_if(|runnable| taken(runnable.metadata())) {
+    fn pop_highest(&mut self) -> Option<TaskRef> {
+        if self.sorted.is_empty() && self.heap.len() > SORTED_FROM {
+            let empty = BinaryHeap::from(std::mem::take(&mut self.sorted));
+            self.sorted = std::mem::replace(&mut self.heap, empty).into_vec();
+            self.sorted.sort_unstable();
+        }
+        let from_heap = match (self.heap.peek(), self.sorted.last()) {
+            (Some(in_heap), Some(sorted)) => in_heap > sorted,
+            (in_heap, _) => in_heap.is_some(),
+        };
+        let highest = if from_heap { self.heap.pop() } else { self.sorted.pop() };
+        highest.map(|entry| entry.task)
+    }
+
+    /// Takes out those for which `taken` holds, in order of waking.
+    pub(crate) fn extract(&mut self, taken: impl Fn(TaskRef) -> bool) -> Vec<TaskRef> {
+        if let Some((alone, _)) = self.alone.take_if(|(task, _)| taken(*task)) {
             return vec![alone];
         }
-        if !self.heap.iter().any(|entry| taken(entry.runnable.metadata())) {
-            return Vec::new();
+        let mut out: Vec<Entry> = self.sorted.extract_if(.., |entry| taken(entry.task)).collect();
+        if self.heap.iter().any(|entry| taken(entry.task)) {
+            let all = std::mem::take(&mut self.heap).into_vec();
+            let (gone, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|entry| taken(entry.task));
+            self.heap = kept.into();
+            out.extend(gone);
         }
-        let (mut out, kept): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.heap).into_vec().into_iter().partition(|e| taken(e.runnable.metadata()));
-        self.heap = kept.into();
         out.sort_by_key(|entry| entry.order);
-        out.into_iter().map(|entry| entry.runnable).collect()
+        out.into_iter().map(|entry| entry.task).collect()
     }
 }

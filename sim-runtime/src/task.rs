@@ -9,47 +9,52 @@
 //! Not here: which task runs next (`schedule.rs`), the end of a node's tasks (`executor.rs`).
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use async_task::FallibleTask;
+use futures::future::LocalBoxFuture;
 use pin_project_lite::pin_project;
 
 use crate::context;
-use crate::executor::Inbox;
 use crate::node::Owner;
 use crate::rng::{hash_name, mix};
+use crate::schedule::TaskInfo;
+use crate::waker::{MOST_TASKS, TaskRef};
 use crate::world::Handle;
-
-/// What a task carries along.
-#[derive(Debug)]
-pub(crate) struct Meta {
-    /// Where it goes when it is woken from outside its world. Here and not in the schedule function, which
-    /// `async_task` calls with fewer atomic operations when it captures nothing.
-    pub(crate) inbox: Arc<Inbox>,
-    pub(crate) id: u32,
-    pub(crate) owner: Owner,
-    pub(crate) identity: u64,
-}
 
 /// What the world knows of a living task.
 pub(crate) struct TaskEntry {
-    pub(crate) waker: Waker,
-    pub(crate) owner: Owner,
+    /// `None` while it is being polled or dropped.
+    pub(crate) body: Option<LocalBoxFuture<'static, ()>>,
+    pub(crate) turn: Cell<Turn>,
     /// Number of the spawn in this world.
     pub(crate) born: u64,
+    pub(crate) info: TaskInfo,
     pub(crate) name: &'static str,
     pub(crate) key: u64,
     pub(crate) place: &'static Location<'static>,
     /// What its last poll ended waiting for.
     pub(crate) waiting: Cell<&'static str>,
-    pub(crate) polled_at_ns: Cell<u64>,
-    pub(crate) polls_at_instant: Cell<u32>,
+    pub(crate) polled_at_ns: u64,
+    pub(crate) polls_at_instant: u32,
     pub(crate) aborted: Cell<bool>,
+}
+
+/// Where a task stands between two polls.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    /// It waits to be woken.
+    Asleep,
+    /// It is in exactly one queue.
+    Queued,
+    /// It is being polled or dropped.
+    Running,
+    /// The same, and was woken meanwhile.
+    RunningAndWoken,
 }
 
 /// Why a task gave no result.
@@ -63,55 +68,74 @@ pub enum JoinError {
     Panicked(String),
 }
 
+/// What came of a task, between the task and who joins it.
+struct Joint<T>(RefCell<Outcome<T>>);
+
+enum Outcome<T> {
+    /// Nothing yet; who waits for it.
+    Open(Option<Waker>),
+    Came(Result<T, JoinError>),
+    Taken,
+}
+
+impl<T> Joint<T> {
+    fn is_open(&self) -> bool {
+        matches!(&*self.0.borrow(), Outcome::Open(_))
+    }
+
+    /// Puts down what came of it, unless something did; who is to be woken.
+    fn close(&self, result: Result<T, JoinError>) -> Option<Waker> {
+        let mut outcome = self.0.borrow_mut();
+        let Outcome::Open(waiting) = &mut *outcome else { return None };
+        let waiting = waiting.take();
+        *outcome = Outcome::Came(result);
+        waiting
+    }
+}
+
 /// A task that was started; resolves to what it returned.
 pub struct JoinHandle<T> {
-    task: Option<FallibleTask<Result<T, String>, Meta>>,
-    id: u32,
+    /// `None` when it was never started.
+    joint: Option<Rc<Joint<T>>>,
+    slot: u32,
     handle: Handle,
 }
 
 impl<T> JoinHandle<T> {
     /// Drops the task at the await point where it stands, as soon as the executor gets to it.
     pub fn abort(&self) {
-        if let Some(task) = &self.task
-            && !task.is_finished()
-        {
-            self.handle.abort_task(self.id);
+        if !self.is_finished() {
+            self.handle.abort_task(self.slot);
         }
     }
 
     /// Whether it has returned, panicked or been dropped.
+    #[inline]
     pub fn is_finished(&self) -> bool {
-        self.task.as_ref().is_none_or(FallibleTask::is_finished)
+        self.joint.as_ref().is_none_or(|joint| !joint.is_open())
     }
 }
 
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(task) = &mut self.task else { return Poll::Ready(Err(JoinError::Cancelled)) };
-        match Pin::new(task).poll(cx) {
-            Poll::Pending => {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(joint) = &self.joint else { return Poll::Ready(Err(JoinError::Cancelled)) };
+        let mut outcome = joint.0.borrow_mut();
+        match &mut *outcome {
+            Outcome::Open(waiting) => {
+                match waiting {
+                    Some(known) => known.clone_from(cx.waker()),
+                    None => *waiting = Some(cx.waker().clone()),
+                }
                 self.handle.note_waiting("join");
                 Poll::Pending
             }
-            Poll::Ready(result) => {
-                self.task = None;
-                Poll::Ready(match result {
-                    Some(Ok(value)) => Ok(value),
-                    Some(Err(message)) => Err(JoinError::Panicked(message)),
-                    None => Err(JoinError::Cancelled),
-                })
-            }
-        }
-    }
-}
-
-impl<T> Drop for JoinHandle<T> {
-    fn drop(&mut self) {
-        if let Some(task) = self.task.take() {
-            task.detach();
+            Outcome::Came(_) => match std::mem::replace(&mut *outcome, Outcome::Taken) {
+                Outcome::Came(result) => Poll::Ready(result),
+                Outcome::Open(_) | Outcome::Taken => unreachable!("it came a line ago"),
+            },
+            Outcome::Taken => Poll::Ready(Err(JoinError::Cancelled)),
         }
     }
 }
@@ -194,7 +218,7 @@ impl Handle {
         F::Output: 'static,
     {
         if !self.is_live(owner) {
-            return JoinHandle { task: None, id: 0, handle: self.clone() };
+            return JoinHandle { joint: None, slot: 0, handle: self.clone() };
         }
         let name_hash = if name.is_empty() {
             mix(hash_name(place.file()), u64::from(place.line()) << 32 | u64::from(place.column()))
@@ -203,75 +227,91 @@ impl Handle {
         };
         let path = mix(u64::from(owner.node.0), self.current_identity());
         let identity = mix(path, mix(name_hash, key));
-        let id = self.reserve_task();
-        let meta = Meta { inbox: self.core.inbox().clone(), id, owner, identity };
-        let registered = Registered { handle: self.clone(), id };
-        let body = Body { future: Some(future), registered };
-        let (runnable, task) =
-            async_task::Builder::new().metadata(meta).spawn_local(move |_| body, context::schedule);
+        let joint = Rc::new(Joint(RefCell::new(Outcome::Open(None))));
+        let body = Body { future: Some(future), closing: Closing { joint: joint.clone(), came: None } };
+        let born = self.core.born.replace(self.core.born.get() + 1);
         let entry = TaskEntry {
-            waker: runnable.waker(),
-            owner,
-            born: 0,
+            body: Some(Box::pin(body)),
+            turn: Cell::new(Turn::Queued),
+            born,
+            info: TaskInfo { identity, owner },
             name,
             key,
             place,
             waiting: Cell::new("its first poll"),
-            polled_at_ns: Cell::new(u64::MAX),
-            polls_at_instant: Cell::new(0),
+            polled_at_ns: u64::MAX,
+            polls_at_instant: 0,
             aborted: Cell::new(false),
         };
-        self.register_task(id, entry);
-        self.schedule(runnable);
-        JoinHandle { task: Some(task.fallible()), id, handle: self.clone() }
+        let slot = {
+            let mut tasks = self.core.tasks.borrow_mut();
+            let vacant = tasks.vacant_entry();
+            let slot = vacant.key();
+            assert!(slot < MOST_TASKS, "fewer than 2^24 tasks are alive at once");
+            let slot = slot as u32;
+            if let Some(tape) = &self.core.tape {
+                tape.spawned(slot, &entry);
+            }
+            let _ = vacant.insert(entry);
+            slot
+        };
+        self.core.schedule(TaskRef::new(self.core.number(), slot, born), TaskInfo { identity, owner });
+        JoinHandle { joint: Some(joint), slot, handle: self.clone() }
     }
 }
 
-/// Takes the task off the world's list when its future goes away, however that happens.
-struct Registered {
-    handle: Handle,
-    id: u32,
+/// Tells who joins a task what came of it, when the task's future is gone.
+struct Closing<T> {
+    joint: Rc<Joint<T>>,
+    /// `None` until the future is done; one that goes before was cancelled.
+    came: Option<Result<T, JoinError>>,
 }
 
-impl Drop for Registered {
+impl<T> Drop for Closing<T> {
     fn drop(&mut self) {
-        self.handle.forget_task(self.id);
+        let came = self.came.take().unwrap_or(Err(JoinError::Cancelled));
+        if let Some(waiting) = self.joint.close(came) {
+            waiting.wake();
+        }
     }
 }
 
 pin_project! {
-    struct Body<F> {
+    struct Body<F: Future> {
         // `None` only while the body itself is being dropped.
         #[pin]
         future: Option<F>,
-        registered: Registered,
+        closing: Closing<F::Output>,
     }
 
-    impl<F> PinnedDrop for Body<F> {
-        // `async_task` aborts the process when the drop of a future panics, so that is caught here.
+    impl<F: Future> PinnedDrop for Body<F> {
+        // The future goes before who waits for it is told. A panic in its drop is a finding.
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| this.future.set(None))) {
                 let text = format!("while it was dropped: {}", payload_text(&*payload));
-                this.registered.handle.note_panic(&text);
+                context::current().note_panic(&text);
             }
         }
     }
 }
 
 impl<F: Future> Future for Body<F> {
-    type Output = Result<F::Output, String>;
+    type Output = ();
 
     #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.project();
         // A panic leaves the future in an unknown state; it is dropped and never polled again.
         let future = this.future.as_pin_mut().expect("a body that is polled has its future");
-        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
-            Err(payload) => Poll::Ready(Err(this.registered.handle.note_panic(payload_text(&*payload)))),
-        }
+        this.closing.came = Some(match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(value)) => Ok(value),
+            Err(payload) => {
+                Err(JoinError::Panicked(context::current().note_panic(payload_text(&*payload))))
+            }
+        });
+        Poll::Ready(())
     }
 }
 

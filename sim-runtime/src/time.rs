@@ -261,7 +261,7 @@ impl Sleep {
             self.state = SleepState::Never { handle };
             return self.poll_never();
         }
-        let key = handle.core.timers.borrow_mut().insert(deadline_ns, Fire::Wake(cx.waker().clone()));
+        let key = handle.core.timers.borrow_mut().insert(deadline_ns, Fire::waking(cx.waker()));
         handle.note_waiting("a timer");
         self.state = SleepState::Waiting { handle, key, deadline_ns };
         Poll::Pending

@@ -4,16 +4,17 @@
 //! timer, sets the clock to its deadline and fires it; a minute of cluster life costs as much as the events
 //! in it.
 //!
-//!   sleep, devices ──insert──► wheels (far) ──cascade──► due (near, a heap) ──pop──► wake a task, call a device
+//!   sleep, devices ──insert──► far wheels ──cascade──► near wheel ──turn──► due, in order ──pop──► wake, call a device
 //!
-//! A hierarchy of wheels after Varghese and Lauck (1987): time is cut into ticks of a millisecond (2^20 ns); a timer stands in the
-//! wheel of the highest digit (of 6 bits) in which its tick differs from the current one, and moves to finer
-//! wheels as the current tick gets there. Timers of the current tick and before are *due*: a small heap puts them
-//! into exact order. Inserting and cancelling far timers, which is what most timeouts come to, touches one list.
+//! Wheels after Varghese and Lauck (1987). Time is cut into ticks of an eighth of a millisecond (2^17 ns). The near wheel
+//! has a list for each of the next 1,024 ticks, which is where most timers begin and end. What is later stands in the
+//! far wheel of the highest digit (of 6 bits) in which its block of 1,024 ticks differs from the current one, and moves to
+//! finer wheels as time gets there. When a tick comes its timers are sorted: they are few. What is added to a tick that has
+//! come goes to a heap beside them. Cancelling what is not due, which is what most timeouts come to, touches one list.
 //!
 //! Invariants: time never goes back; ties are broken by insertion order, never by address or hash; what stands in
 //! a wheel is later than everything due; a timer cancelled in a wheel is gone, one cancelled while due is dropped
-//! when it is reached, or when such make up most of the heap.
+//! when it is reached, or when such make up most of what is due.
 //! Not here: per-node clocks (`time.rs`), which ready task runs next (`schedule.rs`).
 
 use std::cmp::Reverse;
@@ -22,16 +23,30 @@ use std::task::Waker;
 
 use crate::device::DeviceId;
 use crate::node::NodeId;
+use crate::waker::TaskRef;
 
 /// What a timer does when its time has come.
 #[derive(Debug)]
 pub(crate) enum Fire {
     /// Wakes a task.
-    Wake(Waker),
+    Task(TaskRef),
+    /// Wakes what is no task of a world: one of the futures that a task keeps several of.
+    Wake(Box<Waker>),
     /// Calls a device with a token of its own choosing.
     Device(DeviceId, u64),
     /// Lets the held wakes of a node go.
     Release(NodeId),
+}
+
+impl Fire {
+    /// Wakes whom `waker` wakes.
+    #[inline]
+    pub(crate) fn waking(waker: &Waker) -> Self {
+        match TaskRef::of(waker) {
+            Some(task) => Self::Task(task),
+            None => Self::Wake(Box::new(waker.clone())),
+        }
+    }
 }
 
 /// Names a timer that was inserted. A stale key is recognised, so that cancelling twice does nothing.
@@ -41,58 +56,62 @@ pub struct TimerKey {
     generation: u32,
 }
 
-const TICK_BITS: u32 = 20;
+const TICK_BITS: u32 = 17;
+const NEAR_BITS: u32 = 10;
+/// Lists of the near wheel.
+const NEAR: usize = 1 << NEAR_BITS;
 const DIGIT_BITS: u32 = 6;
 const DIGITS: usize = 1 << DIGIT_BITS;
-const WHEELS: usize = (64 - TICK_BITS).div_ceil(DIGIT_BITS) as usize;
+const FAR_WHEELS: usize = (64 - TICK_BITS - NEAR_BITS).div_ceil(DIGIT_BITS) as usize;
+/// Lists of all wheels, the near one's first; a bit for each says whether there is anything in it.
+const LISTS: usize = NEAR + FAR_WHEELS * DIGITS;
+const WORDS: usize = LISTS / 64;
+const NEAR_WORDS: usize = NEAR / 64;
 const NIL: u32 = u32::MAX;
+/// In the place of a list: the timer is due.
+const DUE: u16 = u16::MAX;
 
 #[inline]
 fn tick_of(at_ns: u64) -> u64 {
     at_ns >> TICK_BITS
 }
 
-/// Where a pending timer stands.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Place {
-    Due,
-    Wheel { wheel: u8, digit: u8 },
-}
-
 #[derive(Debug)]
 struct Slot {
     deadline_ns: u64,
     order: u64,
-    /// Neighbours in the list of the wheel's digit.
+    /// Neighbours in its list.
     next: u32,
     previous: u32,
-    place: Place,
     generation: u32,
+    /// In which list it stands.
+    list: u16,
     /// `None` when it has fired or was cancelled.
     fire: Option<Fire>,
 }
 
-/// One turn of a wheel: a list for each digit, and which of them have anything.
-#[derive(Debug)]
-struct Wheel {
-    occupied: u64,
-    heads: [u32; DIGITS],
-}
-
-/// A timer in the heap: earliest deadline first, then first inserted.
-type Due = Reverse<(u64, u64, u32)>;
+/// A timer that is due: when, the number of its insertion, and its slot.
+type Due = (u64, u64, u32);
 
 /// All pending timers of one world.
 #[derive(Debug)]
 pub(crate) struct Timers {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    due: BinaryHeap<Due>,
-    /// Cancelled ones that are still in `due`.
+    /// The timers of the current tick, the earliest last.
+    batch: Vec<Due>,
+    /// What came to the current tick or an earlier one when it had begun.
+    late: BinaryHeap<Reverse<Due>>,
+    /// Cancelled ones that are still in `batch` or `late`.
     dead: usize,
-    wheels: [Wheel; WHEELS],
+    heads: Box<[u32; LISTS]>,
+    occupied: [u64; WORDS],
+    /// Which words of the near wheel are not zero.
+    near_words: u16,
     /// Everything of this tick or an earlier one is due.
     current_tick: u64,
+    /// Nothing in the far wheels has to move before this tick.
+    far_tick: u64,
     pending: usize,
     inserted: u64,
 }
@@ -102,21 +121,26 @@ impl Default for Timers {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
-            due: BinaryHeap::new(),
+            batch: Vec::new(),
+            late: BinaryHeap::new(),
             dead: 0,
-            wheels: [const { Wheel { occupied: 0, heads: [NIL; DIGITS] } }; WHEELS],
+            heads: Box::new([NIL; LISTS]),
+            occupied: [0; WORDS],
+            near_words: 0,
             current_tick: 0,
+            far_tick: u64::MAX,
             pending: 0,
             inserted: 0,
         }
     }
 }
 
-/// Fewer dead timers than this are not worth a sweep of the heap.
+/// Fewer dead timers than this are not worth a sweep.
 const SWEEP_FROM: usize = 1_024;
 
 impl Timers {
     /// How many are pending.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.pending
     }
@@ -126,58 +150,75 @@ impl Timers {
         let order = self.inserted;
         self.inserted += 1;
         self.pending += 1;
+        let (next, previous, list) = (NIL, NIL, DUE);
         let slot = match self.free.pop() {
-            Some(slot) => {
-                let entry = &mut self.slots[slot as usize];
-                (entry.deadline_ns, entry.order, entry.fire) = (deadline_ns, order, Some(fire));
-                slot
-            }
+            Some(slot) => slot,
             None => {
                 let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 timers are pending");
-                let (next, previous, place) = (NIL, NIL, Place::Due);
-                let fire = Some(fire);
-                self.slots.push(Slot { deadline_ns, order, next, previous, place, generation: 0, fire });
+                self.slots.push(Slot { deadline_ns, order, next, previous, generation: 0, list, fire: None });
                 slot
             }
         };
-        self.put(slot);
-        TimerKey { slot, generation: self.slots[slot as usize].generation }
+        let (current_tick, tick) = (self.current_tick, tick_of(deadline_ns));
+        let entry = &mut self.slots[slot as usize];
+        (entry.deadline_ns, entry.order, entry.fire) = (deadline_ns, order, Some(fire));
+        let key = TimerKey { slot, generation: entry.generation };
+        if tick <= current_tick {
+            entry.list = DUE;
+            self.late.push(Reverse((deadline_ns, order, slot)));
+        } else {
+            self.link(slot, tick);
+        }
+        key
     }
 
-    /// Puts a timer where it belongs in view of the current tick.
+    /// Puts a timer of a later tick into the list where it belongs in view of the current one.
     #[inline]
-    fn put(&mut self, slot: u32) {
-        let entry = &mut self.slots[slot as usize];
-        let tick = tick_of(entry.deadline_ns);
-        if tick <= self.current_tick {
-            entry.place = Place::Due;
-            self.due.push(Reverse((entry.deadline_ns, entry.order, slot)));
-            return;
-        }
-        let highest = 63 - (tick ^ self.current_tick).leading_zeros();
-        let wheel = highest / DIGIT_BITS;
-        let digit = (tick >> (wheel * DIGIT_BITS)) as usize % DIGITS;
-        let turn = &mut self.wheels[wheel as usize];
-        let head = std::mem::replace(&mut turn.heads[digit], slot);
-        turn.occupied |= 1 << digit;
-        entry.place = Place::Wheel { wheel: wheel as u8, digit: digit as u8 };
-        (entry.next, entry.previous) = (head, NIL);
+    fn link(&mut self, slot: u32, tick: u64) {
+        let list = if tick - self.current_tick < NEAR as u64 {
+            let list = tick as usize % NEAR;
+            self.near_words |= 1 << (list / 64);
+            list
+        } else {
+            self.far_list(tick)
+        };
+        self.occupied[list / 64] |= 1 << (list % 64);
+        let head = std::mem::replace(&mut self.heads[list], slot);
         if head != NIL {
             self.slots[head as usize].previous = slot;
+        }
+        let entry = &mut self.slots[slot as usize];
+        (entry.next, entry.previous, entry.list) = (head, NIL, list as u16);
+    }
+
+    fn far_list(&mut self, tick: u64) -> usize {
+        let (block, current) = (tick >> NEAR_BITS, self.current_tick >> NEAR_BITS);
+        let wheel = (63 - (block ^ current).leading_zeros()) / DIGIT_BITS;
+        let shift = wheel * DIGIT_BITS;
+        self.far_tick = self.far_tick.min(block >> shift << shift << NEAR_BITS);
+        NEAR + wheel as usize * DIGITS + (block >> shift) as usize % DIGITS
+    }
+
+    /// The earliest of those that are due, and whether it is a late one.
+    #[inline]
+    fn peek(&self) -> Option<(Due, bool)> {
+        let Some(Reverse(late)) = self.late.peek() else { return self.batch.last().map(|next| (*next, false)) };
+        match self.batch.last() {
+            Some(next) if next < late => Some((*next, false)),
+            _ => Some((*late, true)),
         }
     }
 
     /// Takes the earliest timer if it is due at or before `now_ns`, which is the present.
     #[inline]
     pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<(u64, Fire)> {
-        // What stands in a wheel is of a later tick than the present, so only the heap matters.
-        while let Some(Reverse((deadline_ns, _, slot))) = self.due.peek()
-            && *deadline_ns <= now_ns
-        {
-            let (deadline_ns, slot) = (*deadline_ns, *slot);
-            self.due.pop();
-            if let Some(fire) = self.release_due(slot) {
-                return Some((deadline_ns, fire));
+        // What stands in a wheel is of a later tick than the present.
+        while let Some((next, is_late)) = self.peek() {
+            if next.0 > now_ns {
+                return None;
+            }
+            if let Some(fire) = self.take(next, is_late) {
+                return Some((next.0, fire));
             }
         }
         None
@@ -187,15 +228,13 @@ impl Timers {
     #[inline]
     pub(crate) fn pop(&mut self, limit_ns: u64) -> Option<(u64, Fire)> {
         loop {
-            match self.due.peek() {
-                Some(Reverse((deadline_ns, _, slot))) => {
-                    let (deadline_ns, slot) = (*deadline_ns, *slot);
-                    let is_dead = self.slots[slot as usize].fire.is_none();
-                    if deadline_ns > limit_ns && !is_dead {
+            match self.peek() {
+                Some((next, is_late)) => {
+                    let (deadline_ns, _, slot) = next;
+                    if deadline_ns > limit_ns && self.slots[slot as usize].fire.is_some() {
                         return None;
                     }
-                    self.due.pop();
-                    if let Some(fire) = self.release_due(slot) {
+                    if let Some(fire) = self.take(next, is_late) {
                         return Some((deadline_ns, fire));
                     }
                 }
@@ -205,9 +244,14 @@ impl Timers {
         }
     }
 
-    /// Frees the slot of a timer that was taken from the heap; `None` when it had been cancelled.
+    /// Takes what is next of those that are due; `None` when it had been cancelled.
     #[inline]
-    fn release_due(&mut self, slot: u32) -> Option<Fire> {
+    fn take(&mut self, (_, _, slot): Due, is_late: bool) -> Option<Fire> {
+        if is_late {
+            self.late.pop();
+        } else {
+            self.batch.pop();
+        }
         let fire = self.slots[slot as usize].fire.take();
         match fire {
             Some(_) => self.pending -= 1,
@@ -224,30 +268,99 @@ impl Timers {
         self.free.push(slot);
     }
 
-    /// Moves the current tick to the next digit that has anything, and its timers to where they belong then.
+    /// Moves the current tick to the next at which something is due, or has to move to a finer wheel. Nothing is due.
     fn turn(&mut self) {
-        for wheel in 0..WHEELS {
-            let shift = wheel as u32 * DIGIT_BITS;
-            let current = (self.current_tick >> shift) % DIGITS as u64;
-            // Digits up to the current one are empty: they were emptied when the tick got there.
-            let later = self.wheels[wheel].occupied & (u64::MAX << current << 1);
-            if later == 0 {
+        let near = self.next_near();
+        match near {
+            Some(tick) if tick < self.far_tick => self.current_tick = tick,
+            _ => {
+                assert_ne!(self.far_tick, u64::MAX, "a pending timer stands in a wheel");
+                self.current_tick = self.far_tick;
+                self.cascade();
+            }
+        }
+        let list = self.current_tick as usize % NEAR;
+        let mut slot = self.take_list(list);
+        while slot != NIL {
+            let entry = &mut self.slots[slot as usize];
+            entry.list = DUE;
+            self.batch.push((entry.deadline_ns, entry.order, slot));
+            slot = entry.next;
+        }
+        if self.batch.len() > 1 {
+            self.batch.sort_unstable_by(|one, other| other.cmp(one));
+        }
+    }
+
+    /// The next tick for which the near wheel has anything.
+    #[inline]
+    fn next_near(&self) -> Option<u64> {
+        let from = (self.current_tick + 1) as usize % NEAR;
+        let word = from / 64;
+        let here = self.occupied[word] & u64::MAX << (from % 64);
+        let list = if here != 0 {
+            word * 64 + here.trailing_zeros() as usize
+        } else {
+            // The word itself comes last: what it has before `from` is a turn ahead.
+            let following = self.near_words.rotate_right(word as u32 + 1);
+            if following == 0 {
+                return None;
+            }
+            let word = (word + 1 + following.trailing_zeros() as usize) % NEAR_WORDS;
+            word * 64 + self.occupied[word].trailing_zeros() as usize
+        };
+        Some(self.current_tick + 1 + (list.wrapping_sub(from) % NEAR) as u64)
+    }
+
+    /// Empties a list; its first timer.
+    #[inline]
+    fn take_list(&mut self, list: usize) -> u32 {
+        self.forget_list(list);
+        std::mem::replace(&mut self.heads[list], NIL)
+    }
+
+    #[inline]
+    fn forget_list(&mut self, list: usize) {
+        let word = list / 64;
+        self.occupied[word] &= !(1 << (list % 64));
+        if word < NEAR_WORDS && self.occupied[word] == 0 {
+            self.near_words &= !(1 << word);
+        }
+    }
+
+    /// Moves what stands in the far wheels at the current tick to finer ones, and finds the next that has to move.
+    fn cascade(&mut self) {
+        self.far_tick = u64::MAX;
+        let block = self.current_tick >> NEAR_BITS;
+        for wheel in (0..FAR_WHEELS).rev() {
+            let digit = (block >> (wheel as u32 * DIGIT_BITS)) as usize % DIGITS;
+            let list = NEAR + wheel * DIGITS + digit;
+            if self.occupied[list / 64] >> digit & 1 == 0 {
                 continue;
             }
-            let digit = later.trailing_zeros();
-            let above = self.current_tick >> shift >> DIGIT_BITS << DIGIT_BITS;
-            self.current_tick = (above | u64::from(digit)) << shift;
-            let turn = &mut self.wheels[wheel];
-            turn.occupied &= !(1 << digit);
-            let mut slot = std::mem::replace(&mut turn.heads[digit as usize], NIL);
+            let mut slot = self.take_list(list);
             while slot != NIL {
-                let next = self.slots[slot as usize].next;
-                self.put(slot);
+                let Slot { next, deadline_ns, order, .. } = self.slots[slot as usize];
+                match tick_of(deadline_ns) {
+                    tick if tick <= self.current_tick => {
+                        self.slots[slot as usize].list = DUE;
+                        self.batch.push((deadline_ns, order, slot));
+                    }
+                    tick => self.link(slot, tick),
+                }
                 slot = next;
             }
-            return;
         }
-        unreachable!("a pending timer stands in the heap or in a wheel");
+        for wheel in 0..FAR_WHEELS {
+            let shift = wheel as u32 * DIGIT_BITS;
+            // Digits up to the current one are empty: they were emptied when time got there.
+            let later = self.occupied[NEAR_WORDS + wheel] & (u64::MAX << ((block >> shift) % DIGITS as u64) << 1);
+            if later != 0 {
+                let above = block >> shift >> DIGIT_BITS << DIGIT_BITS;
+                let first = (above | u64::from(later.trailing_zeros())) << shift << NEAR_BITS;
+                self.far_tick = self.far_tick.min(first);
+            }
+        }
     }
 
     /// Takes a timer out; `None` when it has fired or was cancelled before.
@@ -256,44 +369,42 @@ impl Timers {
         let entry = self.slots.get_mut(key.slot as usize).filter(|s| s.generation == key.generation)?;
         let fire = entry.fire.take()?;
         self.pending -= 1;
-        match entry.place {
-            Place::Due => {
-                self.dead += 1;
-                if self.dead > SWEEP_FROM && self.dead > self.due.len() / 2 {
-                    self.sweep();
-                }
+        if entry.list == DUE {
+            self.dead += 1;
+            if self.dead > SWEEP_FROM && self.dead > (self.late.len() + self.batch.len()) / 2 {
+                self.sweep();
             }
-            Place::Wheel { wheel, digit } => {
-                let (next, previous) = (entry.next, entry.previous);
-                if next != NIL {
-                    self.slots[next as usize].previous = previous;
-                }
-                if previous != NIL {
-                    self.slots[previous as usize].next = next;
-                } else {
-                    let turn = &mut self.wheels[usize::from(wheel)];
-                    turn.heads[usize::from(digit)] = next;
-                    if next == NIL {
-                        turn.occupied &= !(1 << digit);
-                    }
-                }
-                self.release(key.slot);
+            return Some(fire);
+        }
+        let (next, previous, list) = (entry.next, entry.previous, usize::from(entry.list));
+        if next != NIL {
+            self.slots[next as usize].previous = previous;
+        }
+        if previous != NIL {
+            self.slots[previous as usize].next = next;
+        } else {
+            self.heads[list] = next;
+            if next == NIL {
+                self.forget_list(list);
             }
         }
+        self.release(key.slot);
         Some(fire)
     }
 
-    /// Takes cancelled timers out of the heap.
+    /// Takes cancelled timers out of those that are due.
     fn sweep(&mut self) {
         let slots = &self.slots;
         let mut dead = Vec::with_capacity(self.dead);
-        self.due.retain(|Reverse((_, _, slot))| {
-            let alive = slots[*slot as usize].fire.is_some();
-            if !alive {
-                dead.push(*slot);
+        let mut is_alive = |slot: u32| {
+            let is_alive = slots[slot as usize].fire.is_some();
+            if !is_alive {
+                dead.push(slot);
             }
-            alive
-        });
+            is_alive
+        };
+        self.batch.retain(|(_, _, slot)| is_alive(*slot));
+        self.late.retain(|Reverse((_, _, slot))| is_alive(*slot));
         dead.into_iter().for_each(|slot| self.release(slot));
         self.dead = 0;
     }
@@ -302,10 +413,9 @@ impl Timers {
     pub(crate) fn rewake(&mut self, key: TimerKey, waker: &Waker) {
         if let Some(entry) = self.slots.get_mut(key.slot as usize)
             && entry.generation == key.generation
-            && let Some(Fire::Wake(old)) = &mut entry.fire
-            && !old.will_wake(waker)
+            && let Some(fire @ (Fire::Task(_) | Fire::Wake(_))) = &mut entry.fire
         {
-            old.clone_from(waker);
+            *fire = Fire::waking(waker);
         }
     }
 

@@ -13,10 +13,8 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::Location;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use async_task::Runnable;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use slab::Slab;
@@ -27,16 +25,16 @@ use crate::context;
 use crate::determinism::{Tape, arranged};
 use crate::device::{AnyDevice, DEVICES, Device, DeviceId};
 use crate::event::Events;
-use crate::executor::Inbox;
 use crate::explore::Scout;
 use crate::node::{Node, NodeId, Owner};
 use crate::probe::Windows;
 use crate::rng::{BUCKET_NS, Chance, Draws, Field, Fields, Override, Row, Sample, Stream, hash_name, mix};
-use crate::schedule::{Ranking, Ready, Schedule, Scheduler};
-use crate::task::{Meta, TaskEntry};
+use crate::schedule::{Ranking, Ready, Schedule, Scheduler, TaskInfo};
+use crate::task::{TaskEntry, Turn};
 use crate::timer::{Fire, TimerKey, Timers};
 use crate::trace::{Payload, Record, Trace};
 use crate::verdict::{Category, Failure, Findings};
+use crate::waker::{Inbox, Registered, TaskRef, WorldNumber};
 
 /// How a world is set up, beside its seed.
 #[derive(Clone, Debug)]
@@ -106,9 +104,9 @@ pub(crate) struct Core {
     pub(crate) timers: RefCell<Timers>,
     pub(crate) ready: RefCell<Ready>,
     pub(crate) ranking: RefCell<Ranking>,
-    /// Runnables of dead incarnations, to be dropped by the executor.
-    pub(crate) reap: RefCell<Vec<Runnable<Meta>>>,
-    pub(crate) tasks: RefCell<Slab<Option<TaskEntry>>>,
+    /// Tasks of dead incarnations, to be dropped by the executor.
+    pub(crate) reap: RefCell<Vec<TaskRef>>,
+    pub(crate) tasks: RefCell<Slab<TaskEntry>>,
     pub(crate) born: Cell<u64>,
     pub(crate) nodes: RefCell<Vec<Node>>,
     pub(crate) roles_taken: Cell<u64>,
@@ -133,38 +131,70 @@ pub(crate) struct Core {
     /// Set when the run must end before its main task does.
     pub(crate) ended: Cell<bool>,
     devices: [OnceCell<(TypeId, Rc<dyn AnyDevice>)>; DEVICES],
-    inbox: Arc<Inbox>,
+    registered: Registered,
 }
 
 impl Core {
     #[inline]
-    pub(crate) fn inbox(&self) -> &Arc<Inbox> {
-        &self.inbox
+    pub(crate) fn inbox(&self) -> &Inbox {
+        &self.registered.inbox
+    }
+
+    /// Which of the process's worlds this is.
+    #[inline]
+    pub(crate) fn number(&self) -> WorldNumber {
+        self.registered.number
+    }
+
+    /// A task is to be polled again, if it is there and not about to be.
+    #[inline]
+    pub(crate) fn wake(&self, task: TaskRef) {
+        let info = {
+            let tasks = self.tasks.borrow();
+            let Some(entry) = tasks.get(task.slot() as usize) else { return };
+            if TaskRef::new(self.number(), task.slot(), entry.born) != task {
+                return;
+            }
+            match entry.turn.get() {
+                Turn::Asleep => entry.turn.set(Turn::Queued),
+                Turn::Running => return entry.turn.set(Turn::RunningAndWoken),
+                Turn::Queued | Turn::RunningAndWoken => return,
+            }
+            entry.info
+        };
+        self.schedule(task, info);
     }
 
     /// A task became ready: it is queued, held back with its node, or marked to be dropped.
     #[inline]
-    pub(crate) fn schedule(&self, runnable: Runnable<Meta>) {
-        let meta = runnable.metadata();
+    pub(crate) fn schedule(&self, task: TaskRef, info: TaskInfo) {
         let now_ns = self.now_ns.get();
+        let Owner { node: id, incarnation } = info.owner;
         {
             let mut nodes = self.nodes.borrow_mut();
-            let node = &mut nodes[meta.owner.node.index()];
-            if !node.is_live(meta.owner.incarnation) {
-                self.reap.borrow_mut().push(runnable);
+            let node = &mut nodes[id.index()];
+            if !node.is_live(incarnation) {
+                self.reap.borrow_mut().push(task);
                 return;
             }
-            if meta.owner.node != NodeId::HOST && self.holds_back(node, meta.owner.node, now_ns) {
-                node.held.push(runnable);
+            if id != NodeId::HOST && self.holds_back(node, id, now_ns) {
+                node.held.push(task);
                 return;
             }
         }
-        self.queue(runnable, now_ns);
+        self.queue(task, info, now_ns);
     }
 
     #[inline]
-    pub(crate) fn queue(&self, runnable: Runnable<Meta>, now_ns: u64) {
-        self.ready.borrow_mut().push(runnable, &mut self.ranking.borrow_mut(), now_ns);
+    pub(crate) fn queue(&self, task: TaskRef, info: TaskInfo, now_ns: u64) {
+        self.ready.borrow_mut().push(task, info, &mut self.ranking.borrow_mut(), now_ns);
+    }
+
+    /// Takes the tasks of an incarnation out of the queue of those that are ready, in order of waking.
+    pub(crate) fn take_ready_of(&self, owner: Owner) -> Vec<TaskRef> {
+        let tasks = self.tasks.borrow();
+        let is_its = |task: TaskRef| tasks[task.slot() as usize].info.owner == owner;
+        self.ready.borrow_mut().extract(is_its)
     }
 
     #[inline]
@@ -531,7 +561,7 @@ impl World {
             findings: RefCell::default(),
             ended: Cell::new(false),
             devices: Default::default(),
-            inbox: Arc::default(),
+            registered: Registered::new(),
             options,
         };
         Self { handle: Handle { core: Rc::new(core) }, invariants: Vec::new(), steps: 0, instant: (0, 0) }

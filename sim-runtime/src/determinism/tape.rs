@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::ambient::Door;
 use crate::node::Owner;
 use crate::rng::{hash_bytes, hash_name, mix};
+use crate::schedule::TaskInfo;
 use crate::task::TaskEntry;
 use crate::timer::Fire;
 use crate::trace::Record;
@@ -168,7 +169,7 @@ impl Tape {
         let mut content = self.0.borrow_mut();
         content.now_ns = now_ns;
         let (kind, token) = match fire {
-            Fire::Wake(_) => ("wake", 0),
+            Fire::Task(_) | Fire::Wake(_) => ("wake", 0),
             Fire::Device(device, token) => ("device", u64::from(device.0) << 56 ^ token),
             Fire::Release(node) => ("release", u64::from(node.0)),
         };
@@ -178,7 +179,7 @@ impl Tape {
     #[cold]
     pub(crate) fn spawned(&self, slot: u32, task: &TaskEntry) {
         let mut content = self.0.borrow_mut();
-        let TaskEntry { owner, name, key, place, .. } = *task;
+        let TaskEntry { info: TaskInfo { owner, .. }, name, key, place, .. } = *task;
         content.tasks.push(TaskNote { owner, name, key, place });
         let number = content.tasks.len() as u32;
         if content.by_slot.len() <= slot as usize {

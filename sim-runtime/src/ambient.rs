@@ -218,6 +218,6 @@ impl Handle {
                 format!("{task} used the door \"{door}\"{named}, which is forbidden:\n{backtrace}");
             self.fail(Category::Nondeterministic, "a forbidden door", door.name(), evidence);
         }
-        self.core.ended.set(true);
+        self.core.end();
     }
 }

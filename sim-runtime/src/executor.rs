@@ -19,7 +19,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::rc::Rc;
 use std::sync::Once;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use futures::future::LocalBoxFuture;
@@ -30,7 +30,7 @@ use crate::device::Coverage;
 use crate::invariant::{Invariant, View};
 use crate::node::{NodeId, Owner};
 use crate::schedule::TaskInfo;
-use crate::task::{TaskEntry, Turn, payload_text};
+use crate::task::{JoinHandle, TaskEntry, Turn, payload_text};
 use crate::timer::Fire;
 use crate::trace::{ForeignWake, TaskPanicked};
 use crate::verdict::{Category, Findings, RunReport};
@@ -79,27 +79,56 @@ impl World {
         };
         let progress = campaign::progress();
         // Tasks, their drops and invariants catch their own panics; this one is for devices.
-        let ran = catch_unwind(AssertUnwindSafe(|| {
-            while !main.is_finished() && !core.ended.get() {
-                match self.step() {
-                    Step::Ran => {}
-                    Step::Dry if core.inbox().is_filled() => {}
-                    Step::Dry => self.end_as_stuck("nothing can run again"),
-                    Step::Limit => {
-                        core.now_ns.set(core.options.limit_ns);
-                        self.end_as_stuck("time limit");
-                    }
-                }
-                if let Some(progress) = &progress {
-                    progress.store(self.steps, Ordering::Relaxed);
-                }
-            }
-        }));
+        let ran = catch_unwind(AssertUnwindSafe(|| self.drive(&main, progress.as_deref())));
         if let Err(payload) = ran {
             handle.note_panic(payload_text(&*payload));
-            core.ended.set(true);
+            core.end();
         }
         done.take()
+    }
+
+    /// Goes on until `main` has finished or the run has to end.
+    fn drive(&mut self, main: &JoinHandle<()>, progress: Option<&AtomicU64>) {
+        let core = self.handle.core.clone();
+        core.attention.set(true);
+        loop {
+            if core.attention.replace(false) && self.attend(main) {
+                return;
+            }
+            match self.step(&core) {
+                Step::Ran => {}
+                Step::Dry if core.inbox().is_filled() => {}
+                Step::Dry => self.end_as_stuck("nothing can run again"),
+                Step::Limit => {
+                    core.now_ns.set(core.options.limit_ns);
+                    self.end_as_stuck("time limit");
+                }
+            }
+            if let Some(scout) = &core.scout {
+                // What happened is looked at first, as by the invariants.
+                if core.attention.replace(false) {
+                    core.attention.set(self.attend(main));
+                }
+                scout.look(&self.handle);
+                if scout.is_over(self.steps) {
+                    core.end();
+                }
+            }
+            if let Some(progress) = progress {
+                progress.store(self.steps, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Does what is not done at every step; whether the run is over.
+    fn attend(&mut self, main: &JoinHandle<()>) -> bool {
+        if !self.handle.core.reap.borrow().is_empty() {
+            self.handle.drop_reaped();
+        }
+        if self.handle.core.trace.borrow().wants_look() {
+            self.observe();
+        }
+        main.is_finished() || self.handle.core.ended.get()
     }
 
     fn end_as_stuck(&self, property: &str) {
@@ -113,25 +142,27 @@ impl World {
             }
         }
         self.handle.fail(Category::Stuck, property, "", evidence);
-        core.ended.set(true);
+        core.end();
     }
 
     /// One turn of the loop.
     #[inline]
-    fn step(&mut self) -> Step {
-        let core = &self.handle.core;
+    fn step(&mut self, core: &Core) -> Step {
         if core.inbox().is_filled() {
             take_foreign_wakes(&self.handle);
         }
-        let is_ready = !core.ready.borrow().is_empty();
         // All that is due at this instant fires before any task runs, so that tasks compete.
-        let until_ns = if is_ready { core.now_ns.get() } else { core.options.limit_ns };
+        let is_ready = !core.ready.borrow().is_empty();
+        let now_ns = core.now_ns.get();
         let next = {
             let mut timers = core.timers.borrow_mut();
-            if is_ready { timers.pop_due(until_ns) } else { timers.pop(until_ns) }
+            if is_ready { timers.pop_due(now_ns) } else { timers.pop(core.options.limit_ns) }
         };
         if let Some((deadline_ns, fire)) = next {
-            core.now_ns.set(deadline_ns);
+            if deadline_ns != now_ns {
+                core.now_ns.set(deadline_ns);
+                self.instant_began = self.steps + 1;
+            }
             if let Some(tape) = &core.tape {
                 tape.fired(deadline_ns, &fire);
             }
@@ -145,25 +176,10 @@ impl World {
             return Step::Dry;
         }
         self.steps += 1;
-        let now_ns = core.now_ns.get();
-        if self.instant.1 != now_ns {
-            self.instant = (self.steps, now_ns);
-        } else if self.steps - self.instant.0 > u64::from(core.options.steps_at_instant) {
+        if self.steps - self.instant_began > u64::from(core.options.steps_at_instant) {
             let evidence = format!("tasks at the time: {}", waiting_list(core));
             self.handle.fail(Category::Livelock, "steps without end while time stands still", "", evidence);
-            core.ended.set(true);
-        }
-        if !core.reap.borrow().is_empty() {
-            self.handle.drop_reaped();
-        }
-        if core.trace.borrow().wants_look() {
-            self.observe();
-        }
-        if let Some(scout) = &self.handle.core.scout {
-            scout.look(&self.handle);
-            if scout.is_over(self.steps) {
-                self.handle.core.ended.set(true);
-            }
+            core.end();
         }
         Step::Ran
     }
@@ -200,7 +216,7 @@ impl World {
         self.handle.complain_of_postponed();
         if let Some(payload) = panicked {
             self.handle.note_panic(&format!("in invariant {asked:?}: {}", payload_text(&*payload)));
-            self.handle.core.ended.set(true);
+            self.handle.core.end();
             self.invariants.clear();
         }
     }
@@ -290,18 +306,17 @@ fn poll_task(handle: &Handle, task: TaskRef) {
     if doom == Doom::Livelock {
         let what = describe(core, slot);
         handle.fail(Category::Livelock, "a task is polled endlessly while time stands still", "poll", what);
-        core.ended.set(true);
+        core.end();
     }
     core.waiting.set("something outside the simulation");
-    let body = sim_guard::watched(&**core, || {
-        match body.as_mut().poll(&mut Context::from_waker(&task.waker())) {
+    let body =
+        sim_guard::watched(&**core, || match body.as_mut().poll(&mut Context::from_waker(&task.waker())) {
             Poll::Pending => Some(body),
             Poll::Ready(()) => {
                 drop(body);
                 None
             }
-        }
-    });
+        });
     put_back(core, task, info, body);
     if core.ambient.has_alarm() {
         handle.end_as_forbidden();
@@ -319,11 +334,17 @@ fn put_back(core: &Core, task: TaskRef, info: TaskInfo, body: Option<LocalBoxFut
         let mut tasks = core.tasks.borrow_mut();
         if body.is_none() {
             tasks.remove(task.slot() as usize);
+            // Perhaps it was the main one.
+            core.attention.set(true);
             return;
         }
         let entry = &mut tasks[task.slot() as usize];
         entry.body = body;
-        entry.waiting.set(core.waiting.get());
+        // Mostly it is the same as before; and what was written by words is not to be read at once as a whole.
+        let waiting = core.waiting.get();
+        if !std::ptr::eq(waiting, entry.waiting.get()) {
+            entry.waiting.set(waiting);
+        }
         let is_woken = entry.turn.get() == Turn::RunningAndWoken;
         entry.turn.set(if is_woken { Turn::Queued } else { Turn::Asleep });
         is_woken
@@ -388,8 +409,7 @@ pub(crate) fn describe(core: &Core, id: u32) -> String {
 fn waiting_list(core: &Core) -> String {
     let ids: Vec<(u64, u32)> = {
         let tasks = core.tasks.borrow();
-        let mut ids: Vec<_> =
-            tasks.iter().map(|(id, entry)| (entry.born, id as u32)).collect();
+        let mut ids: Vec<_> = tasks.iter().map(|(id, entry)| (entry.born, id as u32)).collect();
         ids.sort_unstable();
         ids
     };
@@ -444,7 +464,9 @@ impl Handle {
         let text = format!("{who}: panicked at {place}: {message}");
         self.emit(TaskPanicked { digest: crate::rng::hash_bytes(0, text.as_bytes()) });
         self.fail(Category::Crash, "panic", &place, text.clone());
-        core.ended.set(core.ended.get() || core.options.panic_ends_run);
+        if core.options.panic_ends_run {
+            core.end();
+        }
         text
     }
 
@@ -499,6 +521,7 @@ impl Handle {
         };
         self.acting_for(owner, || sim_guard::watched(&**core, || drop(body)));
         core.tasks.borrow_mut().remove(task.slot() as usize);
+        core.attention.set(true);
     }
 
     /// Drops the futures of a dead incarnation, in the order of their spawning.
@@ -517,6 +540,7 @@ impl Handle {
         let held = std::mem::take(&mut core.nodes.borrow_mut()[owner.node.index()].held);
         let ready = core.take_ready_of(owner);
         core.reap.borrow_mut().extend(held.into_iter().chain(ready));
+        core.attention.set(true);
         for (_, task) in tasks {
             core.wake(task);
         }

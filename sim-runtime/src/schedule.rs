@@ -202,6 +202,8 @@ pub(crate) struct Ready {
     /// What had gathered in the heap when it was first asked, the highest last: a crowd is sorted faster than it is taken
     /// from a heap.
     sorted: Vec<Entry>,
+    /// How many there are in all.
+    len: usize,
     pushed: u64,
 }
 
@@ -209,7 +211,8 @@ impl Ready {
     /// Adds a task that became ready at `now_ns`.
     #[inline]
     pub(crate) fn push(&mut self, task: TaskRef, info: TaskInfo, ranking: &mut Ranking, now_ns: u64) {
-        if self.is_empty() && ranking.is_pure() {
+        self.len += 1;
+        if self.len == 1 && ranking.is_pure() {
             self.alone = Some((task, info));
         } else {
             self.compete(task, info, ranking, now_ns);
@@ -226,11 +229,12 @@ impl Ready {
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.alone.is_none() && self.heap.is_empty() && self.sorted.is_empty()
+        self.len == 0
     }
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<TaskRef> {
+        self.len = self.len.checked_sub(1)?;
         if let Some((task, _)) = self.alone.take() {
             return Some(task);
         }
@@ -254,6 +258,7 @@ impl Ready {
     /// Takes out those for which `taken` holds, in order of waking.
     pub(crate) fn extract(&mut self, taken: impl Fn(TaskRef) -> bool) -> Vec<TaskRef> {
         if let Some((alone, _)) = self.alone.take_if(|(task, _)| taken(*task)) {
+            self.len = 0;
             return vec![alone];
         }
         let mut out: Vec<Entry> = self.sorted.extract_if(.., |entry| taken(entry.task)).collect();
@@ -263,6 +268,7 @@ impl Ready {
             self.heap = kept.into();
             out.extend(gone);
         }
+        self.len -= out.len();
         out.sort_by_key(|entry| entry.order);
         out.into_iter().map(|entry| entry.task).collect()
     }

@@ -220,11 +220,7 @@ impl Handle {
         if !self.is_live(owner) {
             return JoinHandle { joint: None, slot: 0, handle: self.clone() };
         }
-        let name_hash = if name.is_empty() {
-            mix(hash_name(place.file()), u64::from(place.line()) << 32 | u64::from(place.column()))
-        } else {
-            hash_name(name)
-        };
+        let name_hash = if name.is_empty() { self.core.hash_of_place(place) } else { hash_name(name) };
         let path = mix(u64::from(owner.node.0), self.current_identity());
         let identity = mix(path, mix(name_hash, key));
         let joint = Rc::new(Joint(RefCell::new(Outcome::Open(None))));
@@ -307,9 +303,7 @@ impl<F: Future> Future for Body<F> {
         this.closing.came = Some(match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(value)) => Ok(value),
-            Err(payload) => {
-                Err(JoinError::Panicked(context::current().note_panic(payload_text(&*payload))))
-            }
+            Err(payload) => Err(JoinError::Panicked(context::current().note_panic(payload_text(&*payload)))),
         });
         Poll::Ready(())
     }

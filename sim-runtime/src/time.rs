@@ -282,8 +282,7 @@ impl Future for Sleep {
                     handle.note_waiting("a timer");
                     return Poll::Pending;
                 }
-                let cancelled = handle.core.timers.borrow_mut().cancel(*key);
-                drop(cancelled);
+                // Whatever was due by now has fired before any task ran.
                 self.state = SleepState::Done;
                 Poll::Ready(())
             }

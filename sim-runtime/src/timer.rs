@@ -26,7 +26,9 @@ use crate::node::NodeId;
 use crate::waker::TaskRef;
 
 /// What a timer does when its time has come.
+// A tag of a whole word, so that it is moved by words: a wide load after narrow stores stalls the processor.
 #[derive(Debug)]
+#[repr(u64)]
 pub(crate) enum Fire {
     /// Wakes a task.
     Task(TaskRef),
@@ -202,7 +204,9 @@ impl Timers {
     /// The earliest of those that are due, and whether it is a late one.
     #[inline]
     fn peek(&self) -> Option<(Due, bool)> {
-        let Some(Reverse(late)) = self.late.peek() else { return self.batch.last().map(|next| (*next, false)) };
+        let Some(Reverse(late)) = self.late.peek() else {
+            return self.batch.last().map(|next| (*next, false));
+        };
         match self.batch.last() {
             Some(next) if next < late => Some((*next, false)),
             _ => Some((*late, true)),
@@ -213,52 +217,44 @@ impl Timers {
     #[inline]
     pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<(u64, Fire)> {
         // What stands in a wheel is of a later tick than the present.
-        while let Some((next, is_late)) = self.peek() {
-            if next.0 > now_ns {
-                return None;
-            }
-            if let Some(fire) = self.take(next, is_late) {
-                return Some((next.0, fire));
-            }
-        }
-        None
+        self.pop_within(now_ns, false)
     }
 
     /// Takes the earliest timer that is due at or before `limit_ns`, wherever it stands.
     #[inline]
     pub(crate) fn pop(&mut self, limit_ns: u64) -> Option<(u64, Fire)> {
+        self.pop_within(limit_ns, true)
+    }
+
+    #[inline(always)]
+    fn pop_within(&mut self, limit_ns: u64, wheels_too: bool) -> Option<(u64, Fire)> {
         loop {
             match self.peek() {
-                Some((next, is_late)) => {
-                    let (deadline_ns, _, slot) = next;
-                    if deadline_ns > limit_ns && self.slots[slot as usize].fire.is_some() {
+                Some(((deadline_ns, _, slot), is_late)) => {
+                    let entry = &mut self.slots[slot as usize];
+                    if deadline_ns > limit_ns && entry.fire.is_some() {
                         return None;
                     }
-                    if let Some(fire) = self.take(next, is_late) {
-                        return Some((deadline_ns, fire));
+                    let fire = entry.fire.take();
+                    self.release(slot);
+                    if is_late {
+                        self.late.pop();
+                    } else {
+                        self.batch.pop();
+                    }
+                    match fire {
+                        Some(fire) => {
+                            self.pending -= 1;
+                            return Some((deadline_ns, fire));
+                        }
+                        // It had been cancelled.
+                        None => self.dead -= 1,
                     }
                 }
-                None if self.pending == 0 => return None,
+                None if !wheels_too || self.pending == 0 => return None,
                 None => self.turn(),
             }
         }
-    }
-
-    /// Takes what is next of those that are due; `None` when it had been cancelled.
-    #[inline]
-    fn take(&mut self, (_, _, slot): Due, is_late: bool) -> Option<Fire> {
-        if is_late {
-            self.late.pop();
-        } else {
-            self.batch.pop();
-        }
-        let fire = self.slots[slot as usize].fire.take();
-        match fire {
-            Some(_) => self.pending -= 1,
-            None => self.dead -= 1,
-        }
-        self.release(slot);
-        fire
     }
 
     #[inline]
@@ -354,7 +350,8 @@ impl Timers {
         for wheel in 0..FAR_WHEELS {
             let shift = wheel as u32 * DIGIT_BITS;
             // Digits up to the current one are empty: they were emptied when time got there.
-            let later = self.occupied[NEAR_WORDS + wheel] & (u64::MAX << ((block >> shift) % DIGITS as u64) << 1);
+            let later =
+                self.occupied[NEAR_WORDS + wheel] & (u64::MAX << ((block >> shift) % DIGITS as u64) << 1);
             if later != 0 {
                 let above = block >> shift >> DIGIT_BITS << DIGIT_BITS;
                 let first = (above | u64::from(later.trailing_zeros())) << shift << NEAR_BITS;

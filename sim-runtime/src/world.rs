@@ -108,6 +108,7 @@ pub(crate) struct Core {
     pub(crate) reap: RefCell<Vec<TaskRef>>,
     pub(crate) tasks: RefCell<Slab<TaskEntry>>,
     pub(crate) born: Cell<u64>,
+    last_place: Cell<(Option<&'static Location<'static>>, u64)>,
     pub(crate) nodes: RefCell<Vec<Node>>,
     pub(crate) roles_taken: Cell<u64>,
     pub(crate) current: Cell<Current>,
@@ -130,6 +131,8 @@ pub(crate) struct Core {
     pub(crate) findings: RefCell<Findings>,
     /// Set when the run must end before its main task does.
     pub(crate) ended: Cell<bool>,
+    /// Set when the executor has to look at something that is not looked at after every step.
+    pub(crate) attention: Cell<bool>,
     devices: [OnceCell<(TypeId, Rc<dyn AnyDevice>)>; DEVICES],
     registered: Registered,
 }
@@ -138,6 +141,24 @@ impl Core {
     #[inline]
     pub(crate) fn inbox(&self) -> &Inbox {
         &self.registered.inbox
+    }
+
+    /// A hash of a line of code. The last one is remembered, as tasks without a name are started in loops.
+    #[inline]
+    pub(crate) fn hash_of_place(&self, place: &'static Location<'static>) -> u64 {
+        let (known, hash) = self.last_place.get();
+        if known.is_some_and(|known| std::ptr::eq(known, place)) {
+            return hash;
+        }
+        let hash = mix(hash_name(place.file()), u64::from(place.line()) << 32 | u64::from(place.column()));
+        self.last_place.set((Some(place), hash));
+        hash
+    }
+
+    /// The run must end before its main task does.
+    pub(crate) fn end(&self) {
+        self.ended.set(true);
+        self.attention.set(true);
     }
 
     /// Which of the process's worlds this is.
@@ -175,6 +196,7 @@ impl Core {
             let node = &mut nodes[id.index()];
             if !node.is_live(incarnation) {
                 self.reap.borrow_mut().push(task);
+                self.attention.set(true);
                 return;
             }
             if id != NodeId::HOST && self.holds_back(node, id, now_ns) {
@@ -425,7 +447,13 @@ impl Handle {
         let (aux, words) = payload.encode();
         let Owner { node, incarnation } = owner;
         let record = Record { time_ns: self.now_ns(), node, kind: P::KIND, task, incarnation, aux, words };
-        self.core.trace.borrow_mut().push(record);
+        {
+            let mut trace = self.core.trace.borrow_mut();
+            trace.push(record);
+            if trace.wants_look() {
+                self.core.attention.set(true);
+            }
+        }
         if let Some(tape) = &self.core.tape {
             tape.record(record);
         }
@@ -514,8 +542,8 @@ pub struct World {
     pub(crate) handle: Handle,
     pub(crate) invariants: Vec<Box<dyn crate::invariant::Invariant>>,
     pub(crate) steps: u64,
-    /// How many steps had been taken when time last moved, and to when.
-    pub(crate) instant: (u64, u64),
+    /// How many steps had been taken when time last moved.
+    pub(crate) instant_began: u64,
 }
 
 impl World {
@@ -543,6 +571,7 @@ impl World {
             reap: RefCell::default(),
             tasks: RefCell::default(),
             born: Cell::new(0),
+            last_place: Cell::new((None, 0)),
             nodes: RefCell::new(vec![host]),
             roles_taken: Cell::new(0),
             current: Cell::new(Current::HOST),
@@ -560,11 +589,12 @@ impl World {
             scout,
             findings: RefCell::default(),
             ended: Cell::new(false),
+            attention: Cell::new(false),
             devices: Default::default(),
             registered: Registered::new(),
             options,
         };
-        Self { handle: Handle { core: Rc::new(core) }, invariants: Vec::new(), steps: 0, instant: (0, 0) }
+        Self { handle: Handle { core: Rc::new(core) }, invariants: Vec::new(), steps: 0, instant_began: 0 }
     }
 
     /// A handle to it.

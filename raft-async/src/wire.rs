@@ -17,6 +17,9 @@ use std::rc::Rc;
 /// The largest frame: it fits a datagram.
 pub const MAX_FRAME_BYTES: usize = 60 * 1024;
 
+/// Most frames are shorter: room for a buffer that is used again and again.
+pub(crate) const TYPICAL_FRAME_BYTES: usize = 512;
+
 /// Length and checksum.
 pub const FRAME_HEADER_BYTES: usize = 8;
 
@@ -220,8 +223,7 @@ const CLIENT_REPLY: u8 = 6;
 /// Replaces the contents of `frame` with a frame whose body `fill` writes.
 pub(crate) fn frame(frame: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     frame.clear();
-    frame.put(&[0; FRAME_HEADER_BYTES]);
-    frame.put_u8(kind);
+    frame.put(&[0, 0, 0, 0, 0, 0, 0, 0, kind]);
     fill(frame);
     let (header, body) = frame.split_at_mut(FRAME_HEADER_BYTES);
     header[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());

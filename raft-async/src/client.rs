@@ -14,7 +14,7 @@
 
 use crate::link::{Carrier, Link};
 use crate::types::{Op, OpReply, Sequence, ServerId, SessionId};
-use crate::wire::{self, Answer, ClientReply, ClientRequest, Message};
+use crate::wire::{self, Answer, ClientReply, ClientRequest, Message, TYPICAL_FRAME_BYTES};
 use serde::{Deserialize, Serialize};
 use sim_runtime::sync::{Either, race};
 use sim_runtime::time::{Instant, sleep_until};
@@ -96,7 +96,7 @@ impl Client {
             calls: RefCell::default(),
             // Clients begin at different servers.
             favourite: Cell::new(config.session.0 as usize % servers.len()),
-            frame: RefCell::default(),
+            frame: RefCell::new(Vec::with_capacity(TYPICAL_FRAME_BYTES)),
             servers,
             config,
         })

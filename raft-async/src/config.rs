@@ -88,4 +88,8 @@ impl Config {
     pub(crate) fn heartbeat(&self) -> Duration {
         Duration::from_millis(self.heartbeat_ms)
     }
+
+    pub(crate) fn append_retransmit(&self) -> Duration {
+        Duration::from_millis(self.append_retransmit_ms)
+    }
 }

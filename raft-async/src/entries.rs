@@ -117,14 +117,20 @@ impl Entries {
 
 impl FromIterator<Entry> for Entries {
     fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Self {
-        let entries = entries.into_iter();
-        // A log that is read at boot goes on growing: room for that spares it the move.
-        let mut log = Self::default();
-        log.reserve(entries.size_hint().0 + ROOM_TO_GROW);
-        for entry in entries {
-            log.append(entry);
-        }
-        log
+        Self::from(Vec::from_iter(entries))
+    }
+}
+
+impl From<Vec<Entry>> for Entries {
+    fn from(entries: Vec<Entry>) -> Self {
+        let mut digests = Vec::with_capacity(entries.capacity());
+        let mut log = 0;
+        digests.extend(entries.iter().map(|entry| {
+            let command = entry.command.digest();
+            log = extend_digest(log, entry.term, command);
+            Digests { command, log }
+        }));
+        Self { entries, digests }
     }
 }
 

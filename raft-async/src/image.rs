@@ -50,7 +50,7 @@ pub fn decode(files: &BTreeMap<PathBuf, Vec<u8>>, dir: &Path, planted: Planted) 
     let segments = segments(&named);
     let slotted = recover_hard_state(hard_state_file(&named), !segments.is_empty(), planted)?;
     let log = wal::recover(&segments, planted)?;
-    Ok(Image { hard_state: slotted.state, entries: log.entries.into_iter().collect() })
+    Ok(Image { hard_state: slotted.state, entries: log.entries.into() })
 }
 
 /// Decodes the directory of one sound server again and again, at the cost of what is new in it.

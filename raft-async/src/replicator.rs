@@ -21,8 +21,8 @@ use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How often the pause before sending again is doubled at most.
-const MAX_BACKOFF: u32 = 4;
+/// The pause before sending again is doubled each time, up to so many times its first length.
+const MAX_BACKOFF: u32 = 16;
 
 /// The replication of one leadership.
 pub(crate) struct Replicator {
@@ -43,8 +43,7 @@ impl Replicator {
     /// Sends what may be sent by now.
     pub(crate) fn send_what_is_due(&mut self) {
         let now = Instant::now();
-        self.senders.iter_mut().for_each(|sender| sender.send_what_is_due(now));
-        if let Some(deadline) = self.senders.iter().map(Sender::next_deadline).min() {
+        if let Some(deadline) = self.senders.iter_mut().map(|sender| sender.send_what_is_due(now)).min() {
             self.alarm.move_to(deadline);
         }
     }
@@ -64,11 +63,13 @@ struct Sender {
     leadership: Rc<Leadership>,
     /// The follower's place in the leadership.
     at: usize,
-    /// When anything was last sent.
-    sent: Instant,
+    /// When a heartbeat is due, because nothing else was sent since the last message.
+    heartbeat_at: Instant,
+    heartbeat: Duration,
     /// When something unacknowledged was last sent (again), or acknowledged in part.
     patience_from: Instant,
-    backoff: u32,
+    /// From then on: until it is sent again.
+    pause: Duration,
     /// What the follower had acknowledged then.
     matched_then: Index,
     round_sent: u64,
@@ -77,13 +78,16 @@ struct Sender {
 impl Sender {
     fn new(node: &Rc<Node>, leadership: &Rc<Leadership>, at: usize) -> Self {
         let now = Instant::now();
+        let slow = node.planted().has(Mutant::ControlSlowHeartbeat);
+        let heartbeat = node.config.heartbeat() * if slow { 2 } else { 1 };
         Self {
             node: node.clone(),
             leadership: leadership.clone(),
             at,
-            sent: now,
+            heartbeat_at: now + heartbeat,
+            heartbeat,
             patience_from: now,
-            backoff: 0,
+            pause: node.config.append_retransmit(),
             matched_then: Index::ZERO,
             round_sent: 0,
         }
@@ -93,13 +97,14 @@ impl Sender {
         &self.leadership.followers[self.at]
     }
 
-    fn send_what_is_due(&mut self, now: Instant) {
+    /// Returns when it is to be called again at the latest.
+    fn send_what_is_due(&mut self, now: Instant) -> Instant {
         self.note_progress(now);
         if self.is_waiting() && now >= self.resend_at() {
             self.follower().progress.borrow_mut().rewind();
             let answered = self.follower().progress.borrow().round();
             self.round_sent = answered;
-            self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+            self.pause = (self.pause * 2).min(self.node.config.append_retransmit() * MAX_BACKOFF);
             self.patience_from = now;
         }
         while self.may_send_entries() {
@@ -107,9 +112,10 @@ impl Sender {
         }
         // "heartbeats [...] repeat during idle periods to prevent election timeouts" (Figure 2); a read round
         // does not wait for one.
-        if now >= self.sent + self.heartbeat() || self.round_sent < self.leadership.round.get() {
+        if now >= self.heartbeat_at || self.round_sent < self.leadership.round.get() {
             self.send_heartbeat(now);
         }
+        if self.is_waiting() { self.heartbeat_at.min(self.resend_at()) } else { self.heartbeat_at }
     }
 
     /// A reply of any kind shows that the follower is alive, and there is no need to spare it. But only an
@@ -117,7 +123,7 @@ impl Sender {
     /// lost entries again.
     fn note_progress(&mut self, now: Instant) {
         if self.follower().heard.get() > self.patience_from {
-            self.backoff = 0;
+            self.pause = self.node.config.append_retransmit();
         }
         let matched = self.follower().progress.borrow().matched();
         if matched > self.matched_then {
@@ -133,18 +139,7 @@ impl Sender {
     }
 
     fn resend_at(&self) -> Instant {
-        let pause = Duration::from_millis(self.node.config.append_retransmit_ms);
-        self.patience_from + pause * 2_u32.pow(self.backoff)
-    }
-
-    fn heartbeat(&self) -> Duration {
-        let slow = self.node.planted().has(Mutant::ControlSlowHeartbeat);
-        self.node.config.heartbeat() * if slow { 2 } else { 1 }
-    }
-
-    fn next_deadline(&self) -> Instant {
-        let heartbeat = self.sent + self.heartbeat();
-        if self.is_waiting() { heartbeat.min(self.resend_at()) } else { heartbeat }
+        self.patience_from + self.pause
     }
 
     fn may_send_entries(&self) -> bool {
@@ -203,7 +198,7 @@ impl Sender {
         node.transport.send_append(self.follower().id, &head, entries);
         let (round, count) = (head.round, entries.len());
         drop(log);
-        self.sent = now;
+        self.heartbeat_at = now + self.heartbeat;
         self.round_sent = round;
         count
     }

@@ -244,11 +244,16 @@ struct Frame {
 }
 
 /// Frames that go to the disk as one write.
-#[derive(Default)]
 struct Batch {
     creates: Option<SegmentHeader>,
     bytes: Vec<u8>,
     frames: Vec<Frame>,
+}
+
+impl Batch {
+    fn new() -> Self {
+        Self { creates: None, bytes: Vec::with_capacity(1024), frames: Vec::with_capacity(16) }
+    }
 }
 
 impl Segments {
@@ -271,7 +276,7 @@ impl Segments {
             segments: Vec::new(),
             places: found.places,
             unsynced_cut: false,
-            batch: Batch::default(),
+            batch: Batch::new(),
             recovering,
         };
         for (header, (_, bytes)) in found.segments.into_iter().zip(&contents) {
@@ -285,7 +290,7 @@ impl Segments {
             files.make_durable(bytes, found.claimed, found.cut).await?;
         }
         files.recovering = files.recovering.filter(|_| files.unsynced_cut);
-        Ok((files, found.entries.into_iter().collect()))
+        Ok((files, found.entries.into()))
     }
 
     /// Writes again what no frame calls durable, syncs it, and then cuts the torn tail: in this order, since the

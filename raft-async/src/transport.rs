@@ -15,14 +15,16 @@ use crate::link::Link;
 use crate::mutant::{Mutant, Planted};
 use crate::trace::FrameRejected;
 use crate::types::{Entry, ServerId};
-use crate::wire::{self, AppendRequest, Message};
+use crate::wire::{self, AppendRequest, Message, TYPICAL_FRAME_BYTES};
 use sim_io::net::node_of;
 use sim_runtime::{Handle, task, time};
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// The sending side of a server.
@@ -47,7 +49,7 @@ impl Transport {
         Ok(Self {
             link: Rc::new(Link::listen(config.carrier, *own, &others, patience).await?),
             servers: Rc::new(config.servers.iter().map(|(&id, &at)| (id, at)).collect()),
-            frame: Rc::default(),
+            frame: Rc::new(RefCell::new(Vec::with_capacity(TYPICAL_FRAME_BYTES))),
             planted: config.planted,
             reply_late_by: Duration::from_millis(20).min(patience / 6),
         })
@@ -127,7 +129,7 @@ impl Inbox {
             own,
             servers: transport.servers.clone(),
             world: world.clone(),
-            frame: Vec::new(),
+            frame: Vec::with_capacity(TYPICAL_FRAME_BYTES),
             sender: SocketAddr::from(([0, 0, 0, 0], 0)),
             put_back: Cell::new(false),
         }
@@ -136,12 +138,12 @@ impl Inbox {
     /// The next message and its sender's address; `None` when a frame arrived and was dropped, because it is none
     /// of ours, says that it comes from a server that is not in the cluster, or is chatter. May be dropped before it is done:
     /// no message is lost.
-    pub(crate) async fn next(&mut self) -> Option<(Message<'_>, SocketAddr)> {
-        if !self.put_back.take() {
-            let received = poll_fn(|cx| self.link.poll_receive(cx, &mut self.frame)).await;
-            // A link fails only when its incarnation is gone, and this task with it.
-            self.sender = received.ok()?;
-        }
+    pub(crate) fn next(&mut self) -> Next<'_> {
+        Next(Some(self))
+    }
+
+    /// What the frame in the buffer says.
+    fn open(&self) -> Option<(Message<'_>, SocketAddr)> {
         match wire::decode(&self.frame) {
             Ok(message) if message.sender().is_none_or(|server| self.is_peer(server)) => {
                 Some((message, self.sender))
@@ -163,5 +165,23 @@ impl Inbox {
     /// The message ends the role that got it: the next role gets it first.
     pub(crate) fn put_back(&self) {
         self.put_back.set(true);
+    }
+}
+
+/// What [`Inbox::next`] waits for. Written out, because every message and every look at an empty inbox goes through it.
+pub(crate) struct Next<'a>(Option<&'a mut Inbox>);
+
+impl<'a> Future for Next<'a> {
+    type Output = Option<(Message<'a>, SocketAddr)>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let inbox = self.0.as_mut().expect("a future that is done is not polled");
+        if !inbox.put_back.take() {
+            let received = ready!(inbox.link.poll_receive(cx, &mut inbox.frame));
+            // A link fails only when its incarnation is gone, and this task with it.
+            let Ok(sender) = received else { return Poll::Ready(None) };
+            inbox.sender = sender;
+        }
+        Poll::Ready(self.0.take().and_then(|inbox| inbox.open()))
     }
 }

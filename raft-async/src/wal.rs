@@ -22,6 +22,8 @@ use crate::codec::{MAX_ENTRY_BYTES, Malformed, Put, Reader, crc32};
 use crate::entries::{Entries, ROOM_TO_GROW};
 use crate::mutant::{Mutant, Planted};
 use crate::types::{Entry, Index};
+use crc32fast::Hasher;
+use std::sync::LazyLock;
 
 /// Length of a segment's header.
 pub const SEGMENT_HEADER_BYTES: usize = 36;
@@ -105,7 +107,10 @@ pub fn encode_frame(out: &mut Vec<u8>, chain: u32, durable: u64, index: Index, e
 
 /// Covers the length too, or a sheared length could pick out a shorter good frame.
 fn frame_checksum(length: u32, after_checksum: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new_with_initial(length);
+    // One for each length that a payload can have, since a hasher finds out what the processor can do and its copies know.
+    static BLANK: LazyLock<Vec<Hasher>> =
+        LazyLock::new(|| (0..=MAX_PAYLOAD_BYTES as u32).map(Hasher::new_with_initial).collect());
+    let mut hasher = BLANK[length as usize].clone();
     hasher.update(after_checksum);
     hasher.finalize()
 }
@@ -227,8 +232,9 @@ pub enum Corrupt {
 pub fn recover(segments: &[SegmentBytes<'_>], planted: Planted) -> Result<Recovered, Corrupt> {
     let mut log = Recovered::default();
     let bytes: usize = segments.iter().map(|segment| segment.bytes.len()).sum();
-    log.entries.reserve(bytes / TYPICAL_FRAME_BYTES);
-    log.places.reserve(bytes / TYPICAL_FRAME_BYTES);
+    // A log that is read at boot goes on growing: room for that spares it the move.
+    log.entries.reserve(bytes / TYPICAL_FRAME_BYTES + ROOM_TO_GROW);
+    log.places.reserve(bytes / TYPICAL_FRAME_BYTES + ROOM_TO_GROW);
     recover_behind(&mut log, segments, planted)?;
     Ok(log)
 }

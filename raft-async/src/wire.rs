@@ -17,6 +17,9 @@ use std::rc::Rc;
 /// The largest frame: it fits a datagram.
 pub const MAX_FRAME_BYTES: usize = 60 * 1024;
 
+/// Most frames are shorter: room for a buffer that is used again and again.
+pub(crate) const TYPICAL_FRAME_BYTES: usize = 512;
+
 /// Length and checksum.
 pub const FRAME_HEADER_BYTES: usize = 8;
 
@@ -220,8 +223,7 @@ const CLIENT_REPLY: u8 = 6;
 /// Replaces the contents of `frame` with a frame whose body `fill` writes.
 pub(crate) fn frame(frame: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     frame.clear();
-    frame.put(&[0; FRAME_HEADER_BYTES]);
-    frame.put_u8(kind);
+    frame.put(&[0, 0, 0, 0, 0, 0, 0, 0, kind]);
     fill(frame);
     let (header, body) = frame.split_at_mut(FRAME_HEADER_BYTES);
     header[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
@@ -234,7 +236,7 @@ pub fn encode(message: &Message<'_>, buffer: &mut Vec<u8>) {
         Message::VoteRequest(m) => frame(buffer, VOTE_REQUEST, |b| {
             b.put_u64(m.term.0);
             b.put_u16(m.candidate.0);
-            put_last(b, m.last);
+            b.put_words([m.last.term.0, m.last.index.0]);
         }),
         Message::VoteReply(m) => frame(buffer, VOTE_REPLY, |b| {
             b.put_u64(m.term.0);
@@ -256,21 +258,16 @@ pub fn encode(message: &Message<'_>, buffer: &mut Vec<u8>) {
                 }
                 AppendOutcome::Conflict { refused, hint } => {
                     b.put_u8(1);
-                    b.put_u64(refused.0);
-                    b.put_u64(hint.term.0);
-                    b.put_u64(hint.first.0);
+                    b.put_words([refused.0, hint.term.0, hint.first.0]);
                 }
             }
         }),
         Message::ClientRequest(m) => frame(buffer, CLIENT_REQUEST, |b| {
-            b.put_u64(m.session.0);
-            b.put_u64(m.sequence.0);
-            b.put_u64(m.ack_below.0);
+            b.put_words([m.session.0, m.sequence.0, m.ack_below.0]);
             b.put_op(&m.op);
         }),
         Message::ClientReply(m) => frame(buffer, CLIENT_REPLY, |b| {
-            b.put_u64(m.session.0);
-            b.put_u64(m.sequence.0);
+            b.put_words([m.session.0, m.sequence.0]);
             match &m.answer {
                 Answer::NotLeader { hint } => {
                     b.put_u8(0);
@@ -299,15 +296,8 @@ pub fn encode_append(head: &AppendRequest<'_>, entries: &[Entry], buffer: &mut V
 fn put_append_head(b: &mut Vec<u8>, m: &AppendRequest<'_>, count: u16) {
     b.put_u64(m.term.0);
     b.put_u16(m.leader.0);
-    put_last(b, m.prev);
-    b.put_u64(m.commit.0);
-    b.put_u64(m.round);
+    b.put_words([m.prev.term.0, m.prev.index.0, m.commit.0, m.round]);
     b.put_u16(count);
-}
-
-fn put_last(b: &mut Vec<u8>, last: LastEntry) {
-    b.put_u64(last.term.0);
-    b.put_u64(last.index.0);
 }
 
 fn put_reply(b: &mut Vec<u8>, reply: &OpReply) {

@@ -60,22 +60,40 @@ struct Count {
 const POINT_HIT_NS: u64 = 2_000_000;
 
 /// All windows of a world.
-#[derive(Default)]
 pub(crate) struct Windows {
     open: Slab<Open>,
     counts: Vec<Count>,
+    /// Where in `counts` a name was found lately, by its address: a guess, which the name there confirms or not.
+    guesses: [u8; GUESSES],
     waiters: Vec<Waiter>,
+}
+
+const GUESSES: usize = 64;
+
+impl Default for Windows {
+    fn default() -> Self {
+        Self { open: Slab::new(), counts: Vec::new(), guesses: [0; GUESSES], waiters: Vec::new() }
+    }
 }
 
 impl Windows {
     fn count(&mut self, name: &'static str) -> &mut Count {
+        let guess = usize::from(self.guesses[name.as_ptr().addr() % GUESSES]);
+        let right = self.counts.get(guess).is_some_and(|count| std::ptr::eq(count.name, name));
+        let at = if right { guess } else { self.look_up(name) };
+        &mut self.counts[at]
+    }
+
+    #[cold]
+    fn look_up(&mut self, name: &'static str) -> usize {
         // There are a dozen names; a list in order of first use beats a map.
-        let at = self.counts.iter().position(|count| std::ptr::eq(count.name, name) || count.name == name);
+        let at = self.counts.iter().position(|count| count.name == name);
         let at = at.unwrap_or_else(|| {
             self.counts.push(Count { name, opened: 0, hit: 0, latest_ns: Vec::new() });
             self.counts.len() - 1
         });
-        &mut self.counts[at]
+        self.guesses[name.as_ptr().addr() % GUESSES] = u8::try_from(at).unwrap_or(u8::MAX);
+        at
     }
 
     /// A hash of the names of the windows that are open on a node.
@@ -113,15 +131,17 @@ impl Handle {
     /// Opens a window on `owner`; for devices. Code uses [`window`].
     pub fn open_window(&self, owner: Owner, name: &'static str, expected_ns: Option<u64>) -> WindowId {
         let opened_ns = self.now_ns();
-        let slot = {
+        let (slot, is_awaited) = {
             let mut windows = self.core.windows.borrow_mut();
             windows.count(name).opened += 1;
-            windows.open.insert(Open { name, owner, opened_ns })
+            (windows.open.insert(Open { name, owner, opened_ns }), !windows.waiters.is_empty())
         };
         if let Some(scout) = &self.core.scout {
             scout.moment(name, owner.node);
         }
-        self.tell_waiters(name, Opened { node: owner.node, opened_ns, expected_ns });
+        if is_awaited {
+            self.tell_waiters(name, Opened { node: owner.node, opened_ns, expected_ns });
+        }
         WindowId { slot, owner }
     }
 
@@ -139,10 +159,28 @@ impl Handle {
         windows.open.iter().any(|(_, open)| open.owner.node == node && open.name == name)
     }
 
-    fn tell_waiters(&self, name: &'static str, opened: Opened) {
-        if self.core.windows.borrow().waiters.is_empty() {
-            return;
+    fn pass_point(&self, name: &'static str) {
+        let opened = Opened { node: self.owner().node, opened_ns: self.now_ns(), expected_ns: None };
+        let is_awaited = {
+            let mut windows = self.core.windows.borrow_mut();
+            let count = windows.count(name);
+            count.opened += 1;
+            let at = opened.node.index();
+            if count.latest_ns.len() <= at {
+                count.latest_ns.resize(at + 1, None);
+            }
+            count.latest_ns[at] = Some(opened.opened_ns);
+            !windows.waiters.is_empty()
+        };
+        if let Some(scout) = &self.core.scout {
+            scout.moment(name, opened.node);
         }
+        if is_awaited {
+            self.tell_waiters(name, opened);
+        }
+    }
+
+    fn tell_waiters(&self, name: &'static str, opened: Opened) {
         let told: Vec<Waiter> = {
             let mut windows = self.core.windows.borrow_mut();
             let wanted = |waiter: &mut Waiter| {
@@ -214,21 +252,7 @@ pub fn window(name: &'static str, expected: Option<Duration>) -> WindowGuard {
 /// within 2 ms. Outside a run nothing happens.
 pub fn point(name: &'static str) {
     if let Some(handle) = context::try_current() {
-        let opened = Opened { node: handle.owner().node, opened_ns: handle.now_ns(), expected_ns: None };
-        {
-            let mut windows = handle.core.windows.borrow_mut();
-            let count = windows.count(name);
-            count.opened += 1;
-            let at = opened.node.index();
-            if count.latest_ns.len() <= at {
-                count.latest_ns.resize(at + 1, None);
-            }
-            count.latest_ns[at] = Some(opened.opened_ns);
-        }
-        if let Some(scout) = &handle.core.scout {
-            scout.moment(name, opened.node);
-        }
-        handle.tell_waiters(name, opened);
+        handle.pass_point(name);
     }
 }
 

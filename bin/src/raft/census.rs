@@ -5,12 +5,11 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use oracles::event::Event;
 use oracles::records::Applied;
-use raft_async::trace::{Became, CommitAdvanced, RoleKind};
+use raft_async::trace::{Became, CommitAdvanced, EntryWritten, RoleKind};
 use sim_runtime::NodeId;
 use sim_runtime::invariant::{Invariant, View};
-use sim_runtime::trace::{Kind, Payload, Record};
+use sim_runtime::trace::{Kind, NodeDown, NodeUp, OPEN_KINDS, Payload, Record};
 use sim_runtime::verdict::Findings;
 
 /// How far the cluster has come.
@@ -61,20 +60,18 @@ pub(super) struct Census {
 impl Census {
     /// Apart from `observe`, which passes by most records.
     #[inline(never)]
-    fn count(&mut self, event: Event, record: &Record) {
+    fn count(&mut self, record: &Record) {
         let Record { aux, words, .. } = record;
-        match event {
-            Event::Became => self.count_role(record.node, Became::decode(*aux, words)),
-            Event::CommitAdvanced => {
+        match record.kind {
+            Applied::KIND => self.progress.set_applied(record.node, Applied::decode(*aux, words).index),
+            EntryWritten::KIND => self.entries += 1,
+            CommitAdvanced::KIND => {
                 let commit = CommitAdvanced::decode(*aux, words).index;
                 self.progress.commit.set(self.progress.commit.get().max(commit));
             }
-            Event::EntryWritten => self.entries += 1,
-            Event::NodeUp => self.restarts += u64::from(record.incarnation > 1),
-            Event::NodeDown => self.progress.set_applied(record.node, 0),
-            Event::Applied => {
-                self.progress.set_applied(record.node, Applied::decode(*aux, words).index);
-            }
+            Became::KIND => self.count_role(record.node, Became::decode(*aux, words)),
+            NodeUp::KIND => self.restarts += u64::from(record.incarnation > 1),
+            NodeDown::KIND => self.progress.set_applied(record.node, 0),
             _ => {}
         }
     }
@@ -93,9 +90,21 @@ impl Census {
     }
 }
 
-fn is_counted(event: Event) -> bool {
-    use Event::{Applied, Became, CommitAdvanced, EntryWritten, NodeDown, NodeUp};
-    matches!(event, Became | CommitAdvanced | Applied | EntryWritten | NodeUp | NodeDown)
+/// Which kinds are counted: most are not, and every record is asked.
+static COUNTED: [bool; OPEN_KINDS as usize] = {
+    let mut counted = [false; OPEN_KINDS as usize];
+    counted[Became::KIND.0 as usize] = true;
+    counted[CommitAdvanced::KIND.0 as usize] = true;
+    counted[Applied::KIND.0 as usize] = true;
+    counted[EntryWritten::KIND.0 as usize] = true;
+    counted[NodeUp::KIND.0 as usize] = true;
+    counted[NodeDown::KIND.0 as usize] = true;
+    counted
+};
+
+#[inline]
+fn is_counted(kind: Kind) -> bool {
+    COUNTED.get(usize::from(kind.0)).copied().unwrap_or(false)
 }
 
 impl Invariant for Census {
@@ -104,15 +113,13 @@ impl Invariant for Census {
     }
 
     fn concerns(&self, kind: Kind) -> bool {
-        Event::of(kind).is_some_and(is_counted)
+        is_counted(kind)
     }
 
     fn observe(&mut self, view: &View<'_>, _found: &mut Findings) {
         for record in view.fresh() {
-            if let Some(event) = Event::of(record.kind)
-                && is_counted(event)
-            {
-                self.count(event, record);
+            if is_counted(record.kind) {
+                self.count(record);
             }
         }
     }

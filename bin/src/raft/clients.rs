@@ -46,11 +46,38 @@ pub(super) enum Phase {
 #[derive(Clone)]
 pub(super) struct Board {
     pub(super) recorder: Recorder,
+    pub(super) outcomes: Rc<Outcomes>,
     pub(super) phase: watch::Receiver<Phase>,
     /// How many clients have finished.
     pub(super) finished: Rc<Cell<u16>>,
     /// Told when one has.
     pub(super) one_finished: sim_runtime::sync::Notify,
+}
+
+/// How many operations came to what.
+#[derive(Debug, Default)]
+pub(super) struct Outcomes {
+    ok: Cell<u64>,
+    failed: Cell<u64>,
+    unknown: Cell<u64>,
+}
+
+impl Outcomes {
+    /// For the coverage table, when the run is over.
+    pub(super) fn count(&self, world: &Handle) {
+        let outcomes = [
+            (OPERATIONS_OK, &self.ok),
+            (OPERATIONS_FAILED, &self.failed),
+            (OPERATIONS_UNKNOWN, &self.unknown),
+        ];
+        for (name, outcome) in outcomes.into_iter().filter(|(_, outcome)| outcome.get() > 0) {
+            world.count(name, outcome.get());
+        }
+    }
+}
+
+fn one_more(outcome: &Cell<u64>) {
+    outcome.set(outcome.get() + 1);
 }
 
 /// A client's life.
@@ -266,17 +293,16 @@ impl Lane {
         match race(session.client.call(op, FOR_EVER), give_up(phase, patience)).await {
             Either::Left(Ok(reply)) => {
                 self.board.recorder.answered(call, &reply);
-                let outcome = match reply {
-                    OpReply::Mismatch(_) | OpReply::Refused => OPERATIONS_FAILED,
-                    _ => OPERATIONS_OK,
-                };
-                self.world.count(outcome, 1);
+                one_more(match reply {
+                    OpReply::Mismatch(_) | OpReply::Refused => &self.board.outcomes.failed,
+                    _ => &self.board.outcomes.ok,
+                });
                 self.remember(&op, &reply);
                 Some(reply)
             }
             Either::Left(Err(_)) | Either::Right(()) => {
                 self.board.recorder.given_up(call);
-                self.world.count(OPERATIONS_UNKNOWN, 1);
+                one_more(&self.board.outcomes.unknown);
                 self.process = self.shared.next_process();
                 if !self.shared.config.sessions_outlive_unknowns {
                     self.shared.leave(session);

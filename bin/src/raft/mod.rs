@@ -49,7 +49,7 @@ use sim_runtime::verdict::{Failure, RunReport};
 use sim_runtime::{Handle, NodeId, Options, World};
 
 use census::{Census, Progress};
-use clients::{Board, Phase};
+use clients::{Board, Outcomes, Phase};
 use damage::Operator;
 use features::Without;
 use likeness::Likeness;
@@ -234,10 +234,11 @@ fn play(timeline: &RaftTimeline, watch: Watch, invite: impl FnOnce(&mut World)) 
     handle.device::<Net>().configure(config.network);
     handle.device::<Disks>().configure(config.disk.clone());
 
-    let recorder = Recorder::new();
+    let (recorder, outcomes) = (Recorder::new(), Rc::new(Outcomes::default()));
     let (tell_phase, phase) = watch::channel(Phase::Work);
     let board = Board {
         recorder: recorder.clone(),
+        outcomes: outcomes.clone(),
         phase,
         finished: Rc::new(Cell::new(0)),
         one_finished: Notify::new(),
@@ -264,6 +265,7 @@ fn play(timeline: &RaftTimeline, watch: Watch, invite: impl FnOnce(&mut World)) 
     let begun = Rc::new(RefCell::new(None));
     let tell = begun.clone();
     world.run(async move { director.run(plan, &tell).await });
+    outcomes.count(&handle);
     handle.note_output("client history", || format!("{:?}", recorder.history()));
     let report = world.report();
     drop(world);

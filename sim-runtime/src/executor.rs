@@ -233,6 +233,7 @@ impl World {
         }
         self.ask_invariants(|invariant, view, findings| invariant.finish(view, findings));
         let mut coverage = Coverage::default();
+        core.holds.coverage(&mut coverage);
         core.counters.borrow().iter().for_each(|(name, count)| coverage.add(name, *count));
         self.handle.devices().for_each(|device| device.coverage(&mut coverage));
         core.windows.borrow().coverage(&mut coverage);

@@ -132,7 +132,7 @@ impl Sub<Instant> for Instant {
 
 /// Durations beyond 584 years are as good as for ever.
 fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(duration.subsec_nanos()))
 }
 
 /// When a run begins, in nanoseconds since the Unix epoch: 2020-01-01.

@@ -23,7 +23,7 @@ use crate::ambient::{Ambient, Policy};
 use crate::assert::Sites;
 use crate::context;
 use crate::determinism::{Tape, arranged};
-use crate::device::{AnyDevice, DEVICES, Device, DeviceId};
+use crate::device::{AnyDevice, Coverage, DEVICES, Device, DeviceId};
 use crate::event::Events;
 use crate::explore::Scout;
 use crate::node::{Node, NodeId, Owner};
@@ -96,6 +96,20 @@ impl Current {
     pub(crate) const HOST: Self = Self { owner: Owner::HOST, task: 0, identity: 0 };
 }
 
+/// In how many (node, bucket) wakes were held back.
+#[derive(Debug, Default)]
+pub(crate) struct Holds {
+    short: Cell<u64>,
+    long: Cell<u64>,
+}
+
+impl Holds {
+    pub(crate) fn coverage(&self, coverage: &mut Coverage) {
+        let counts = [("wakes held", self.short.get()), ("wakes held for long", self.long.get())];
+        counts.iter().filter(|(_, count)| *count > 0).for_each(|(name, count)| coverage.add(name, *count));
+    }
+}
+
 /// Everything that changes in a run.
 pub(crate) struct Core {
     pub(crate) seed: u64,
@@ -124,6 +138,7 @@ pub(crate) struct Core {
     pub(crate) events: RefCell<Events>,
     pub(crate) windows: RefCell<Windows>,
     pub(crate) counters: RefCell<BTreeMap<&'static str, u64>>,
+    pub(crate) holds: Holds,
     /// What happened at the assertions.
     pub(crate) sites: RefCell<Sites>,
     /// Who watches the run for a search.
@@ -255,10 +270,10 @@ impl Core {
         }
         if sample.chance(long) {
             node.hold_until_ns = now_ns + sample.split(1).range(5_000_000, 40_000_000);
-            *self.counters.borrow_mut().entry("wakes held for long").or_default() += 1;
+            self.holds.long.set(self.holds.long.get() + 1);
         } else {
             node.hold_quantum_ns = sample.split(3).range(1_000, 50_000);
-            *self.counters.borrow_mut().entry("wakes held").or_default() += 1;
+            self.holds.short.set(self.holds.short.get() + 1);
         }
     }
 }
@@ -585,6 +600,7 @@ impl World {
             events: RefCell::default(),
             windows: RefCell::default(),
             counters: RefCell::default(),
+            holds: Holds::default(),
             sites: RefCell::new(Sites::new(scout.is_some())),
             scout,
             findings: RefCell::default(),

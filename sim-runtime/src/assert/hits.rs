@@ -224,6 +224,11 @@ impl Sites {
         self.postponed.push((site, evidence));
     }
 
+    #[inline]
+    pub(super) fn has_postponed(&self) -> bool {
+        !self.postponed.is_empty()
+    }
+
     pub(super) fn take_postponed(&mut self) -> Vec<(&'static Site, String)> {
         std::mem::take(&mut self.postponed)
     }

@@ -130,7 +130,11 @@ impl Handle {
     }
 
     /// Puts on record what invariants asserted in vain.
+    #[inline]
     pub(crate) fn complain_of_postponed(&self) {
+        if !self.core.sites.borrow().has_postponed() {
+            return;
+        }
         let postponed = self.core.sites.borrow_mut().take_postponed();
         for (site, evidence) in postponed {
             let mut findings = self.core.findings.borrow_mut();

@@ -240,7 +240,9 @@ pub(crate) struct Trace {
     /// A record that concerns an invariant has come, or so many that it is time to let go of some.
     wants_look: bool,
     keep: bool,
+    /// Over the first `digested` of `records`, and all that were before them.
     digest: u64,
+    digested: usize,
 }
 
 impl Trace {
@@ -254,17 +256,22 @@ impl Trace {
             wants_look: false,
             keep,
             digest: 0,
+            digested: 0,
         }
     }
 
+    /// Small, since it stands wherever something is recorded: the digest follows later, for many records in a row.
     #[inline]
     pub(crate) fn push(&mut self, record: Record) {
-        self.digest = record.digest(self.digest);
         self.wants_look |= self.interests.has(record.kind.0);
         self.records.push(record);
         if self.records.len() == self.records.capacity() {
             self.wants_look = true;
         }
+    }
+
+    fn digest_of_held(&self) -> u64 {
+        self.records[self.digested..].iter().fold(self.digest, |digest, record| record.digest(digest))
     }
 
     /// From now on records of these kinds are looked at after the step that leaves them.
@@ -298,9 +305,14 @@ impl Trace {
         self.seen = upto;
         self.wants_look = false;
         let done = (self.seen - self.base) as usize;
-        if !self.keep && done >= 4 * RECENT {
+        let drains = !self.keep && done >= 4 * RECENT;
+        if drains || self.records.len() - self.digested >= 4 * RECENT {
+            (self.digest, self.digested) = (self.digest_of_held(), self.records.len());
+        }
+        if drains {
             self.records.drain(..done - RECENT);
             self.base += (done - RECENT) as u64;
+            self.digested -= done - RECENT;
         }
     }
 
@@ -310,7 +322,7 @@ impl Trace {
     }
 
     pub(crate) fn digest(&self) -> u64 {
-        mix(self.digest, self.len())
+        mix(self.digest_of_held(), self.len())
     }
 }
 

@@ -26,7 +26,7 @@ use super::addr::addr_of;
 use super::config::{Burst, NetConfig};
 use super::contents::Contents;
 use super::link::{Fate, Struck};
-use super::packet::Packets;
+use super::packet::{Header, Packet, Packets};
 use super::socket::{OVERHEAD_BYTES, Socket, SocketKey, Sockets, Woken};
 use super::wires::{SharedWires, Wires};
 use crate::records::{DatagramDelivered, DatagramLost, DatagramSent, Lost};
@@ -217,17 +217,13 @@ impl Net {
         link.sent += 1;
         let number = link.sent;
         world.emit_for(from, sent(now_ns + after_ns));
-        let mut copy = |after_ns: u64, is_copy| {
-            let (slot, packet) = state.packets.insert(bytes);
-            (packet.from, packet.to) = (from, to);
-            (packet.from_port, packet.to_port) = (from_port, to_port);
-            (packet.link, packet.number) = (place, number);
-            (packet.id, packet.payload_hash, packet.is_copy) = (id, payload_hash, is_copy);
-            world.at(now_ns + after_ns, Self::ID, u64::from(slot));
-        };
-        copy(after_ns, false);
+        let header =
+            Header { from, to, from_port, to_port, link: place, number, id, payload_hash, is_copy: false };
+        let slot = state.packets.insert(header, bytes);
+        world.at(now_ns + after_ns, Self::ID, u64::from(slot));
         if let Some(copy_ns) = copy_ns {
-            copy(copy_ns, true);
+            let slot = state.packets.insert(Header { is_copy: true, ..header }, bytes);
+            world.at(now_ns + copy_ns, Self::ID, u64::from(slot));
             state.counts.duplicated += 1;
         }
     }
@@ -250,7 +246,7 @@ impl Net {
         };
         let packet = state.packets.get(slot);
         socket.queued_bytes -= packet.bytes.len() + OVERHEAD_BYTES;
-        let (from, port) = (packet.from.node, packet.from_port);
+        let (from, port) = (packet.header.from.node, packet.header.from_port);
         let mut inbound = Inbound { packets: &mut state.packets, slot, taken: false };
         let value = take(&mut inbound);
         if !inbound.taken {
@@ -317,8 +313,7 @@ impl State {
     /// A datagram has come to the end of its way. Returns who is to be woken.
     #[inline]
     fn arrive(&mut self, world: &Handle, wires: &mut Wires, slot: u32) -> Woken {
-        let packet = self.packets.get(slot);
-        let (from, to) = (packet.from, packet.to);
+        let Header { from, to, .. } = self.packets.get(slot).header;
         if wires.links.is_cut(from.node, to) {
             self.lose(world, slot, Lost::Cut);
             return Woken::default();
@@ -340,8 +335,8 @@ impl State {
     /// The machine takes a datagram. Returns who is to be woken.
     #[inline]
     fn deliver(&mut self, world: &Handle, wires: &mut Wires, slot: u32) -> Woken {
-        let packet = self.packets.get(slot);
-        let len = packet.bytes.len();
+        let Packet { header: packet, bytes } = self.packets.get(slot);
+        let len = bytes.len();
         let full = |queued_bytes| queued_bytes + len + OVERHEAD_BYTES > wires.config.receive_buffer_bytes;
         let why = match self.sockets.at(packet.to, packet.to_port) {
             None => Lost::NoReceiver,
@@ -369,8 +364,7 @@ impl State {
     }
 
     fn lose(&mut self, world: &Handle, slot: u32, why: Lost) {
-        let packet = self.packets.get(slot);
-        let (from, to, id) = (packet.from, packet.to, packet.id);
+        let Header { from, to, id, .. } = self.packets.get(slot).header;
         self.packets.free(slot);
         self.counts.lose(world, from, to, id, why);
     }

@@ -76,6 +76,7 @@ pub(super) struct Link {
 struct Bases {
     known: bool,
     latency: u64,
+    slowness: u64,
     loss: u64,
     duplication: u64,
     reordering: u64,
@@ -88,6 +89,7 @@ impl Bases {
         Self {
             known: true,
             latency: base(LATENCY),
+            slowness: base(SLOWNESS),
             loss: base(LOSS),
             duplication: base(DUPLICATION),
             reordering: base(REORDERING),
@@ -154,13 +156,14 @@ impl Link {
         let latency = sample(LATENCY, self.bases.latency);
         let base_ns = latency.range(config.latency_min_us * 1_000, config.latency_max_us * 1_000);
         self.latency_ns = base_ns;
-        if latency.split(0).chance(config.tail_per_million) {
+        if config.tail_per_million > 0 && latency.split(0).chance(config.tail_per_million) {
             self.latency_ns *= config.tail_factor;
         }
-        if config.slow_per_million > 0
-            && world.sample_at(SLOWNESS, key, at_ns).chance(config.slow_per_million)
-        {
-            self.latency_ns *= config.slow_factor;
+        if config.slow_per_million > 0 {
+            let row = Row::with_base(SLOWNESS, key, self.bases.slowness);
+            if world.sample_row(row, SLOWNESS.bucket(at_ns), at_ns).chance(config.slow_per_million) {
+                self.latency_ns *= config.slow_factor;
+            }
         }
         self.lost =
             config.loss_per_million > 0 && sample(LOSS, self.bases.loss).chance(config.loss_per_million);

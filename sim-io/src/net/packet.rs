@@ -7,6 +7,13 @@ use sim_runtime::{NodeId, Owner};
 /// One datagram.
 #[derive(Debug)]
 pub(super) struct Packet {
+    pub(super) header: Header,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// What is known of a datagram beside its bytes.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Header {
     pub(super) from: Owner,
     pub(super) to: NodeId,
     pub(super) from_port: u16,
@@ -18,24 +25,6 @@ pub(super) struct Packet {
     pub(super) id: u64,
     pub(super) payload_hash: u64,
     pub(super) is_copy: bool,
-    pub(super) bytes: Vec<u8>,
-}
-
-impl Packet {
-    fn blank() -> Self {
-        Self {
-            from: Owner::HOST,
-            to: NodeId::HOST,
-            from_port: 0,
-            to_port: 0,
-            link: 0,
-            number: 0,
-            id: 0,
-            payload_hash: 0,
-            is_copy: false,
-            bytes: Vec::new(),
-        }
-    }
 }
 
 /// Buffers that are larger are not kept for the next datagram.
@@ -49,17 +38,22 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// Takes a slot and puts `bytes` into its buffer; the caller fills in the rest.
+    /// Takes a slot and puts `bytes` into its buffer.
     #[inline]
-    pub(super) fn insert(&mut self, bytes: &[u8]) -> (u32, &mut Packet) {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Packet::blank());
-            u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 datagrams are under way")
-        });
+    pub(super) fn insert(&mut self, header: Header, bytes: &[u8]) -> u32 {
+        let Some(slot) = self.free.pop() else { return self.add(header, bytes) };
         let packet = &mut self.slots[slot as usize];
+        packet.header = header;
         packet.bytes.clear();
         packet.bytes.extend_from_slice(bytes);
-        (slot, packet)
+        slot
+    }
+
+    #[cold]
+    fn add(&mut self, header: Header, bytes: &[u8]) -> u32 {
+        let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 datagrams are under way");
+        self.slots.push(Packet { header, bytes: bytes.to_owned() });
+        slot
     }
 
     #[inline]

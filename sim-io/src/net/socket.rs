@@ -64,9 +64,13 @@ impl Waiting {
 
     /// Takes all who wait out, to be woken outside borrows.
     #[inline]
-    pub(super) fn move_to(&mut self, woken: &mut Vec<Waker>) {
-        woken.extend(self.first.take());
-        woken.append(&mut self.others);
+    pub(super) fn move_to(&mut self, woken: &mut Woken) {
+        if let Some(first) = self.first.take() {
+            woken.add(first);
+            if !self.others.is_empty() {
+                self.others.drain(..).for_each(|waker| woken.add(waker));
+            }
+        }
     }
 
     /// Takes all who wait out, to be woken outside borrows.
@@ -88,6 +92,27 @@ pub(super) struct Woken {
 }
 
 impl Woken {
+    #[inline]
+    fn add(&mut self, waker: Waker) {
+        if self.first.is_none() {
+            self.first = Some(waker);
+        } else {
+            self.add_other(waker);
+        }
+    }
+
+    #[cold]
+    fn add_other(&mut self, waker: Waker) {
+        let others = self.others.take().unwrap_or_default();
+        self.others = Some(others.into_iter().chain([waker]).collect());
+    }
+
+    /// Takes all out, if there are any: most calls wake nobody.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<Self> {
+        if self.first.is_none() { None } else { Some(std::mem::take(self)) }
+    }
+
     /// Wakes all. Only outside borrows.
     #[inline]
     pub(super) fn wake(self) {

@@ -25,6 +25,8 @@ pub(super) struct Wires {
     unpowered: Vec<bool>,
     /// Machines that stand still.
     frozen: Vec<NodeId>,
+    /// By node: it is known that its machine answers. Of others that has to be found out each time.
+    answering: Vec<bool>,
     pub(super) cuts_made: u64,
     /// What is sent, if somebody wants to know.
     pub(super) contents: Option<Box<Contents>>,
@@ -36,6 +38,7 @@ impl Wires {
             self.unpowered.resize(node.index() + 1, false);
         }
         self.unpowered[node.index()] = !powered;
+        self.forget_answering(node);
     }
 
     pub(super) fn set_frozen(&mut self, node: NodeId, frozen: bool) {
@@ -43,22 +46,46 @@ impl Wires {
         if frozen {
             self.frozen.push(node);
         }
+        self.forget_answering(node);
+    }
+
+    fn forget_answering(&mut self, node: NodeId) {
+        if let Some(known) = self.answering.get_mut(node.index()) {
+            *known = false;
+        }
     }
 
     /// Whether the machine answers at all. A killed process leaves a kernel that does, a frozen machine does not.
     #[inline]
-    pub(super) fn answers(&self, world: &Handle, node: NodeId) -> bool {
-        let lost_power = self.unpowered.get(node.index()).is_some_and(|off| *off);
-        !lost_power
-            && !self.frozen.contains(&node)
-            && node.0 < world.node_count()
-            && world.incarnation(node) > 0
+    pub(super) fn answers(&mut self, world: &Handle, node: NodeId) -> bool {
+        self.answering.get(node.index()).is_some_and(|known| *known) || self.find_answering(world, node)
     }
 
-    /// How long a segment that is sent now takes from `from` to `to`, or why it gets lost. Copies mean nothing
-    /// to a stream.
+    #[cold]
+    fn find_answering(&mut self, world: &Handle, node: NodeId) -> bool {
+        let lost_power = self.unpowered.get(node.index()).is_some_and(|off| *off);
+        let answers = !lost_power
+            && !self.frozen.contains(&node)
+            && node.0 < world.node_count()
+            && world.incarnation(node) > 0;
+        if answers {
+            if self.answering.len() <= node.index() {
+                self.answering.resize(node.index() + 1, false);
+            }
+            self.answering[node.index()] = true;
+        }
+        answers
+    }
+
+    /// How long a segment that is sent now takes from `from` to `to`, over the link at `place`, or why it gets lost.
+    /// Copies mean nothing to a stream.
     #[inline]
-    pub(super) fn segment(&mut self, world: &Handle, (from, to): (NodeId, NodeId)) -> Result<u64, Lost> {
+    pub(super) fn segment(
+        &mut self,
+        world: &Handle,
+        (from, to): (NodeId, NodeId),
+        place: u32,
+    ) -> Result<u64, Lost> {
         if self.links.is_cut(from, to) {
             return Err(Lost::Cut);
         }
@@ -66,7 +93,6 @@ impl Wires {
         if self.frozen.contains(&from) {
             return Err(Lost::Frozen);
         }
-        let place = self.links.place(from, to);
         match self.links.link(place).fate(world, &self.config, world.now_ns()) {
             Fate::Arrives { after_ns, .. } => Ok(after_ns),
             Fate::Lost => Err(Lost::Loss),

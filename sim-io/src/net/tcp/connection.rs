@@ -12,7 +12,6 @@
 //! Not here: beginning (`handshake.rs`), bytes (`transmit.rs`).
 
 use std::io::ErrorKind;
-use std::task::Waker;
 
 use sim_runtime::device::Device;
 use sim_runtime::rng::Field;
@@ -24,9 +23,9 @@ use super::counters::Counters;
 use super::lane::Lane;
 use super::ports::{ListenerKey, Listeners};
 use crate::net::link::link_key;
-use crate::net::socket::Waiting;
+use crate::net::socket::{Waiting, Woken};
 use crate::net::wires::Wires;
-use crate::records::{ConnectionEnded, Ended};
+use crate::records::{ConnectionEnded, Ended, Lost};
 
 /// Whether a reset destroys what is unread, by [`stream_key`].
 pub const RESET_DESTROYS: Field = Field::new("tcp reset destroys");
@@ -113,6 +112,8 @@ pub(super) struct Connection {
     pub(super) ends: [End; 2],
     /// `lanes[side]` carries what `side` sends.
     pub(super) lanes: [Lane; 2],
+    /// The links that they lead over, once they are known.
+    pub(super) places: [Option<u32>; 2],
     pub(super) request_again: Option<TimerKey>,
     pub(super) requests: u32,
     pub(super) connect_until_ns: u64,
@@ -125,7 +126,7 @@ pub(super) struct Outside<'a> {
     pub(super) listeners: &'a mut Listeners,
     pub(super) counts: &'a mut Counters,
     /// To be woken when no borrow is left.
-    pub(super) woken: &'a mut Vec<Waker>,
+    pub(super) woken: &'a mut Woken,
 }
 
 impl End {
@@ -157,6 +158,14 @@ impl Connection {
     #[inline]
     pub(super) fn way(&self, side: usize) -> (NodeId, NodeId) {
         (self.ends[side].owner.node, self.ends[1 - side].owner.node)
+    }
+
+    /// How long a segment that `side` sends now takes, or why it gets lost.
+    #[inline]
+    pub(super) fn segment(&mut self, side: usize, out: &mut Outside<'_>) -> Result<u64, Lost> {
+        let (from, to) = self.way(side);
+        let place = *self.places[side].get_or_insert_with(|| out.wires.links.place(from, to));
+        out.wires.segment(out.world, (from, to), place)
     }
 
     pub(super) fn field_key(&self, side: usize) -> u64 {
@@ -297,7 +306,7 @@ impl Connection {
 
     /// Tells the other side that this one wants nothing more. Nobody sends a reset again.
     pub(super) fn send_reset(&mut self, side: usize, out: &mut Outside<'_>) {
-        match out.wires.segment(out.world, self.way(side)) {
+        match self.segment(side, out) {
             Ok(after_ns) => {
                 let arrives_ns = (out.world.now_ns() + after_ns).max(self.lanes[side].last_arrival_ns);
                 out.world.at(arrives_ns, Tcp::ID, self.token(Event::Reset, side));

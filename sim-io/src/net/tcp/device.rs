@@ -24,6 +24,7 @@ use super::counters::Counters;
 use super::lane::Lane;
 use super::ports::{Listener, ListenerKey, Listeners};
 use crate::net::device::{Net, gone};
+use crate::net::socket::Woken;
 use crate::net::wires::SharedWires;
 use crate::records::ConnectionStarted;
 
@@ -44,8 +45,8 @@ pub(super) struct State {
     pub(super) connections: Slab<Connection>,
     pub(super) listeners: Listeners,
     counts: Counters,
-    /// Emptied after each call; kept for its memory.
-    woken: Vec<Waker>,
+    /// Empty between calls.
+    woken: Woken,
 }
 
 /// An accepted connection: its key, the client, the client's port.
@@ -119,6 +120,7 @@ impl Tcp {
                 serial: id as u32,
                 ends: [End::new(owner, from_port, Phase::SynSent), End::new(nobody, port, Phase::Gone)],
                 lanes: [lane(0), lane(1)],
+                places: [None; 2],
                 request_again: None,
                 requests: 0,
                 connect_until_ns: world.now_ns().saturating_add(patience_ns),
@@ -284,28 +286,27 @@ impl Tcp {
         act: impl FnOnce(&mut Connection, &mut Outside<'_>) -> R,
         is_meant: impl FnOnce(&Connection) -> bool,
     ) -> Option<R> {
-        // Set in place: as a part of what the block returns, a whole connection would be copied at every call, there or
-        // not, which was a tenth of what a message costs.
-        let mut over = None;
-        let (result, woken) = {
+        let (result, is_over, woken) = {
             let State { connections, listeners, counts, woken } = &mut *self.state.borrow_mut();
             let wires = &mut *self.wires.borrow_mut();
             let connection = connections.get_mut(slot as usize).filter(|connection| is_meant(connection))?;
             let result = act(connection, &mut Outside { world, wires, listeners, counts, woken });
-            if connection.is_over() {
-                over = Some(connections.remove(slot as usize));
-            }
-            (result, if woken.is_empty() { None } else { Some(std::mem::take(woken)) })
+            (result, connection.is_over(), woken.take())
         };
-        drop(over);
-        if let Some(mut woken) = woken {
-            woken.drain(..).for_each(Waker::wake);
-            let kept = &mut self.state.borrow_mut().woken;
-            if kept.capacity() == 0 {
-                *kept = woken;
-            }
+        if is_over {
+            self.forget(slot);
+        }
+        if let Some(woken) = woken {
+            woken.wake();
         }
         Some(result)
+    }
+
+    /// Not a part of [`Tcp::act`], where a whole connection would have to find room at every call.
+    #[cold]
+    fn forget(&self, slot: u32) {
+        let over = self.state.borrow_mut().connections.remove(slot as usize);
+        drop(over);
     }
 
     /// Lets all connections act, in the order of their slots.

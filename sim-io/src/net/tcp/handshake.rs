@@ -26,7 +26,7 @@ impl Connection {
     /// The client sends its request (SYN), for the first time or again.
     pub(super) fn request(&mut self, out: &mut Outside<'_>) {
         let now_ns = out.world.now_ns();
-        match out.wires.segment(out.world, self.way(CLIENT)) {
+        match self.segment(CLIENT, out) {
             Ok(after_ns) => {
                 out.world.at(now_ns + after_ns, Tcp::ID, self.token(Event::Request, CLIENT));
             }
@@ -85,7 +85,7 @@ impl Connection {
 
     /// The server answers (SYN-ACK). When that is lost, the client asks again.
     fn answer(&mut self, out: &mut Outside<'_>) {
-        match out.wires.segment(out.world, self.way(SERVER)) {
+        match self.segment(SERVER, out) {
             Ok(after_ns) => {
                 let arrives_ns = out.world.now_ns() + after_ns;
                 out.world.at(arrives_ns, Tcp::ID, self.token(Event::Answer, SERVER));
@@ -145,7 +145,7 @@ impl Connection {
 
     /// Why a segment of `side` that has come to the end of its way did not arrive, if it did not.
     #[inline]
-    pub(super) fn lost_on_arrival(&self, side: usize, out: &Outside<'_>) -> Option<Lost> {
+    pub(super) fn lost_on_arrival(&self, side: usize, out: &mut Outside<'_>) -> Option<Lost> {
         let (from, to) = self.way(side);
         if out.wires.links.is_cut(from, to) {
             Some(Lost::Cut)

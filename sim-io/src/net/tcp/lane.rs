@@ -72,6 +72,10 @@ impl Whim {
         if chance == 0 || there < 2 {
             return there;
         }
+        self.shorten_now(world, field, key, chance, there)
+    }
+
+    fn shorten_now(&mut self, world: &Handle, field: Field, key: u64, chance: u32, there: usize) -> usize {
         let now_ns = world.now_ns();
         if now_ns >= self.known_until_ns {
             self.known_until_ns = field.bucket_end_ns(now_ns);
@@ -164,8 +168,8 @@ impl Lane {
     /// How many bytes the places from `begin` to `end` hold, and their hash; 0 for none.
     #[inline]
     pub(super) fn hash(&self, begin: u64, end: u64) -> (u32, u64) {
-        let (begin, end) = (begin.clamp(self.read, self.written), end.clamp(self.read, self.written));
-        if begin == end {
+        let (begin, end) = (begin.max(self.read), end.min(self.written));
+        if begin >= end {
             return (0, 0);
         }
         let bytes = &self.bytes.rest()[(begin - self.read) as usize..(end - self.read) as usize];

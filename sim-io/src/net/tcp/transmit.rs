@@ -52,19 +52,19 @@ impl Connection {
     #[inline]
     fn launch(&mut self, side: usize, begin: u64, end: u64, out: &mut Outside<'_>) {
         let now_ns = out.world.now_ns();
-        let way = self.way(side);
+        let (_, to) = self.way(side);
         let token = self.token(Event::Arrive, side);
         let heard = self.lanes[1 - side].say(out.wires.config.tcp.receive_buffer_bytes.max(1));
-        let lane = &mut self.lanes[side];
+        let lane = &self.lanes[side];
         let (len, hash) = lane.hash(begin, end);
-        let mut sent =
-            FlightSent { connection: self.id, to: way.1, len, payload: hash, begin, arrives_ns: 0 };
+        let mut sent = FlightSent { connection: self.id, to, len, payload: hash, begin, arrives_ns: 0 };
         if lane.hole {
             // It would wait at the receiver for what is missing; it is sent again with that.
             return out.world.emit_for(self.ends[side].owner, sent);
         }
-        match out.wires.segment(out.world, way) {
+        match self.segment(side, out) {
             Ok(after_ns) => {
+                let lane = &mut self.lanes[side];
                 let arrives_ns = (now_ns + after_ns).max(lane.last_arrival_ns);
                 lane.last_arrival_ns = arrives_ns;
                 sent.arrives_ns = arrives_ns;
@@ -203,13 +203,13 @@ impl Connection {
         if self.ends[side].phase != Phase::Open {
             return;
         }
-        let way = self.way(1 - side);
         let lane = &mut self.lanes[side];
         let heard = lane.say(out.wires.config.tcp.receive_buffer_bytes.max(1));
         lane.announced_end = lane.announced_end.max(heard.window_end);
-        match out.wires.segment(out.world, way) {
+        match self.segment(1 - side, out) {
             Ok(after_ns) => {
                 let now_ns = out.world.now_ns();
+                let lane = &mut self.lanes[side];
                 lane.settle(now_ns);
                 lane.credit(now_ns + after_ns, heard);
                 self.await_credit(side, out);
@@ -231,10 +231,13 @@ impl Connection {
     /// Sets a timer for the next acknowledgement, if `side` waits for it.
     #[inline]
     pub(super) fn await_credit(&mut self, side: usize, out: &mut Outside<'_>) {
-        let lane = &self.lanes[side];
-        if lane.credit_awaited || !self.is_waiting(side) {
-            return;
+        if !self.lanes[side].credit_awaited && self.is_waiting(side) {
+            self.set_credit_timer(side, out);
         }
+    }
+
+    fn set_credit_timer(&mut self, side: usize, out: &mut Outside<'_>) {
+        let lane = &self.lanes[side];
         // All that was sent is acknowledged, the window is shut, and the receiver has said that it is open: that got
         // lost, and nothing on its way will repeat it. The sender asks (the persist timer of RFC 9293, 3.8.6.1).
         if lane.next_credit_ns().is_none()

@@ -70,6 +70,7 @@ pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
     mix(left, right)
 }
 
+#[cold]
 fn padded(bytes: &[u8]) -> [u8; 32] {
     let mut block = [0; 32];
     block[..bytes.len()].copy_from_slice(bytes);

@@ -39,9 +39,14 @@ impl State {
     #[inline]
     pub(super) fn disk(&mut self, node: NodeId) -> &mut Disk {
         if self.disks.len() <= node.index() {
-            self.disks.resize_with(node.index() + 1, Disk::default);
+            self.add_disks(node);
         }
         &mut self.disks[node.index()]
+    }
+
+    #[cold]
+    fn add_disks(&mut self, upto: NodeId) {
+        self.disks.resize_with(upto.index() + 1, Disk::default);
     }
 
     #[inline]

@@ -140,7 +140,7 @@ impl Field {
 /// anew each time.
 #[derive(Copy, Clone, Debug)]
 pub struct Row {
-    field: Field,
+    name: &'static str,
     key: u64,
     base: u64,
 }
@@ -154,7 +154,7 @@ impl Row {
     /// The row of `field` at `key`, whose base is known.
     #[inline]
     pub fn with_base(field: Field, key: u64, base: u64) -> Self {
-        Self { field, key, base }
+        Self { name: field.name, key, base }
     }
 }
 
@@ -289,7 +289,7 @@ impl Draws {
     fn note_field(&self, row: Row, bucket: u64, bits: u64) {
         self.note(bits);
         if let Some(tape) = &self.0.tape {
-            tape.field(row.field.name, row.key, bucket, bits);
+            tape.field(row.name, row.key, bucket, bits);
         }
     }
 
@@ -350,7 +350,7 @@ impl Fields {
     /// All buckets of a field at `key`.
     #[inline]
     pub(crate) fn row(&self, field: Field, key: u64) -> Row {
-        Row { field, key, base: mix(mix(self.seed, field.id), key) }
+        Row::with_base(field, key, mix(mix(self.seed, field.id), key))
     }
 
     /// The field of `row` in the bucket of that number, which contains `at_ns`.
@@ -358,15 +358,20 @@ impl Fields {
     pub(crate) fn read_row(&self, row: Row, bucket: u64, at_ns: u64) -> Sample {
         let mut sample = Sample { bits: mix(row.base, bucket), calm: false };
         if !self.plain {
-            sample.bits = self.drawn(sample.bits, row.base);
-            sample = self.overridden(sample, row, bucket, at_ns);
+            // Word by word: for a pointer to it, the row would be put into memory in the plain case too.
+            sample = self.edited(row.name, row.key, row.base, bucket, at_ns);
         }
         self.draws.note_field(row, bucket, sample.bits);
         sample
     }
 
-    /// What takes the place of a field's bits where conditions come from streams.
     #[cold]
+    fn edited(&self, name: &'static str, key: u64, base: u64, bucket: u64, at_ns: u64) -> Sample {
+        let bits = self.drawn(mix(base, bucket), base);
+        self.overridden(Sample { bits, calm: false }, Row { name, key, base }, bucket, at_ns)
+    }
+
+    /// What takes the place of a field's bits where conditions come from streams.
     fn drawn(&self, bits: u64, base: u64) -> u64 {
         let (stream, seed) = match self.chance {
             Chance::Fields => return bits,
@@ -394,11 +399,10 @@ impl Fields {
     }
 
     /// Later overrides win.
-    #[cold]
     fn overridden(&self, sample: Sample, row: Row, bucket: u64, at_ns: u64) -> Sample {
-        let Row { field, key, base } = row;
+        let Row { name, key, base } = row;
         let holds = |o: &&Override| {
-            (o.field == field.name || o.field == ALL_FIELDS)
+            (o.field == name || o.field == ALL_FIELDS)
                 && o.key.is_none_or(|k| k == key)
                 && (o.from_ns..o.to_ns).contains(&at_ns)
         };

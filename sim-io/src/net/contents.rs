@@ -37,10 +37,12 @@ impl Contents {
         self.streams.iter().map(|((connection, to), bytes)| (*connection, *to, bytes.as_slice()))
     }
 
+    #[cold]
     pub(super) fn sent(&mut self, id: u64, bytes: &[u8]) {
         self.datagrams.insert(id, bytes.to_owned());
     }
 
+    #[cold]
     pub(super) fn written(&mut self, connection: u64, to: NodeId, bytes: &[u8]) {
         self.streams.entry((connection, to)).or_default().extend_from_slice(bytes);
     }

@@ -222,9 +222,7 @@ impl Net {
         let slot = state.packets.insert(header, bytes);
         world.at(now_ns + after_ns, Self::ID, u64::from(slot));
         if let Some(copy_ns) = copy_ns {
-            let slot = state.packets.insert(Header { is_copy: true, ..header }, bytes);
-            world.at(now_ns + copy_ns, Self::ID, u64::from(slot));
-            state.counts.duplicated += 1;
+            state.copy(world, slot, now_ns + copy_ns);
         }
     }
 
@@ -288,6 +286,7 @@ pub(super) fn gone() -> io::Error {
 }
 
 impl Counts {
+    #[cold]
     fn lose(&mut self, world: &Handle, from: Owner, to: NodeId, id: u64, why: Lost) {
         match why {
             Lost::Loss => self.lost += 1,
@@ -318,18 +317,33 @@ impl State {
             self.lose(world, slot, Lost::Cut);
             return Woken::default();
         }
-        if !self.frozen.is_empty()
-            && let Some((_, ring)) = self.frozen.iter_mut().find(|(node, _)| *node == to)
-        {
-            if ring.len() < RING {
-                ring.push_back(slot);
-                self.counts.frozen_held += 1;
-            } else {
-                self.lose(world, slot, Lost::Frozen);
-            }
+        if !self.frozen.is_empty() && self.is_held(world, to, slot) {
             return Woken::default();
         }
         self.deliver(world, wires, slot)
+    }
+
+    /// A datagram arrives while some machine is frozen: whether it was this one, so that it waits, or is lost.
+    #[cold]
+    fn is_held(&mut self, world: &Handle, to: NodeId, slot: u32) -> bool {
+        let Some((_, ring)) = self.frozen.iter_mut().find(|(node, _)| *node == to) else { return false };
+        if ring.len() < RING {
+            ring.push_back(slot);
+            self.counts.frozen_held += 1;
+        } else {
+            self.lose(world, slot, Lost::Frozen);
+        }
+        true
+    }
+
+    /// A second datagram like one that was just sent.
+    #[cold]
+    fn copy(&mut self, world: &Handle, of: u32, arrives_ns: u64) {
+        let Packet { header, bytes } = self.packets.get(of);
+        let (header, bytes) = (Header { is_copy: true, ..*header }, bytes.clone());
+        let slot = self.packets.insert(header, &bytes);
+        world.at(arrives_ns, Net::ID, u64::from(slot));
+        self.counts.duplicated += 1;
     }
 
     /// The machine takes a datagram. Returns who is to be woken.
@@ -363,6 +377,7 @@ impl State {
         Woken::default()
     }
 
+    #[cold]
     fn lose(&mut self, world: &Handle, slot: u32, why: Lost) {
         let Header { from, to, id, .. } = self.packets.get(slot).header;
         self.packets.free(slot);

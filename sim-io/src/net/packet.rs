@@ -27,6 +27,20 @@ pub(super) struct Header {
     pub(super) is_copy: bool,
 }
 
+impl Header {
+    const BLANK: Self = Self {
+        from: Owner::HOST,
+        to: NodeId::HOST,
+        from_port: 0,
+        to_port: 0,
+        link: 0,
+        number: 0,
+        id: 0,
+        payload_hash: 0,
+        is_copy: false,
+    };
+}
+
 /// Buffers that are larger are not kept for the next datagram.
 const KEPT_BYTES: usize = 4_096;
 
@@ -41,7 +55,7 @@ impl Packets {
     /// Takes a slot and puts `bytes` into its buffer.
     #[inline]
     pub(super) fn insert(&mut self, header: Header, bytes: &[u8]) -> u32 {
-        let Some(slot) = self.free.pop() else { return self.add(header, bytes) };
+        let slot = self.free.pop().unwrap_or_else(|| self.add());
         let packet = &mut self.slots[slot as usize];
         packet.header = header;
         packet.bytes.clear();
@@ -50,9 +64,9 @@ impl Packets {
     }
 
     #[cold]
-    fn add(&mut self, header: Header, bytes: &[u8]) -> u32 {
+    fn add(&mut self) -> u32 {
         let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 datagrams are under way");
-        self.slots.push(Packet { header, bytes: bytes.to_owned() });
+        self.slots.push(Packet { header: Header::BLANK, bytes: Vec::new() });
         slot
     }
 

@@ -212,10 +212,11 @@ impl Connection {
     }
 
     /// An end that only the kernel carries on is done when all has been said.
+    #[inline]
     pub(super) fn tidy(&mut self, side: usize, out: &mut Outside<'_>) {
         let end = &self.ends[side];
-        if end.phase == Phase::Open
-            && !end.held
+        if !end.held
+            && end.phase == Phase::Open
             && self.lanes[side].is_finished()
             && self.lanes[1 - side].is_ended()
         {
@@ -224,6 +225,7 @@ impl Connection {
     }
 
     /// Ends the connection for `side` and tells the other by a reset.
+    #[cold]
     pub(super) fn abort(&mut self, side: usize, out: &mut Outside<'_>) {
         self.send_reset(side, out);
         self.finish(side, Ended::Aborted, None, out);
@@ -242,6 +244,7 @@ impl Connection {
     }
 
     /// The end of `side`.
+    #[cold]
     pub(super) fn finish(
         &mut self,
         side: usize,
@@ -305,6 +308,7 @@ impl Connection {
     }
 
     /// Tells the other side that this one wants nothing more. Nobody sends a reset again.
+    #[cold]
     pub(super) fn send_reset(&mut self, side: usize, out: &mut Outside<'_>) {
         match self.segment(side, out) {
             Ok(after_ns) => {

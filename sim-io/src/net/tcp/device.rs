@@ -337,13 +337,7 @@ impl Device for Tcp {
         let (slot, serial, event, side) = Event::of(token);
         let act = |connection: &mut Connection, out: &mut Outside<'_>| match event {
             Event::Arrive => connection.arrive(side, out),
-            Event::Credit => connection.credit_arrives(side, out),
-            Event::Retry => connection.retry(side, out),
-            Event::Request => connection.request_arrives(out),
-            Event::RequestAgain => connection.request_again(out),
-            Event::Answer => connection.answer_arrives(out),
-            Event::Reset => connection.reset_arrives(side, out),
-            Event::HalfDone => connection.give_up_half_done(out),
+            _ => connection.experience(event, side, out),
         };
         self.act(world, slot, act, |connection| connection.serial == serial);
     }
@@ -387,6 +381,21 @@ impl Device for Tcp {
 }
 
 impl Connection {
+    /// What is rarer than a flight that arrives.
+    #[cold]
+    fn experience(&mut self, event: Event, side: usize, out: &mut Outside<'_>) {
+        match event {
+            Event::Arrive => self.arrive(side, out),
+            Event::Credit => self.credit_arrives(side, out),
+            Event::Retry => self.retry(side, out),
+            Event::Request => self.request_arrives(out),
+            Event::RequestAgain => self.request_again(out),
+            Event::Answer => self.answer_arrives(out),
+            Event::Reset => self.reset_arrives(side, out),
+            Event::HalfDone => self.give_up_half_done(out),
+        }
+    }
+
     /// The process of `side` is dead: its kernel closes what it held.
     fn bury(&mut self, side: usize, is_killed: bool, out: &mut Outside<'_>) {
         let chance = out.wires.config.tcp.kill_resets_per_million;

@@ -124,6 +124,7 @@ impl Connection {
     }
 
     /// The handshake is complete for the server: the connection waits to be accepted.
+    #[cold]
     pub(super) fn enqueue(&mut self, out: &mut Outside<'_>) {
         self.open(SERVER, out);
         let key = self.key(SERVER);
@@ -155,6 +156,7 @@ impl Connection {
     }
 
     /// A segment of `side` is lost.
+    #[cold]
     pub(super) fn note_lost(&self, side: usize, why: Lost, out: &mut Outside<'_>) {
         out.counts.lost += u64::from(why == Lost::Loss);
         let (connection, (_, to)) = (self.id, self.way(side));

@@ -385,6 +385,23 @@ mod tests {
     }
 
     #[test]
+    fn when_the_digest_is_taken_does_not_change_it() {
+        let records: Vec<Record> = (0..2_000).map(|n| Record { time_ns: n, ..record() }).collect();
+        let at_once = records.iter().fold(0, |digest, record| record.digest(digest));
+        let at_once = mix(at_once, records.len() as u64);
+        for (keep, look_every) in [(false, 1), (false, 7), (false, 300), (true, 7), (true, 3_000)] {
+            let mut trace = Trace::new(keep);
+            for (ordinal, record) in (1..).zip(&records) {
+                trace.push(*record);
+                if ordinal % look_every == 0 {
+                    trace.mark_seen(ordinal);
+                }
+            }
+            assert_eq!(trace.digest(), at_once, "keep {keep}, a look every {look_every}");
+        }
+    }
+
+    #[test]
     fn memory_does_not_grow_with_the_run_and_ordinals_go_on() {
         let mut trace = Trace::new(false);
         for n in 0..100_000 {

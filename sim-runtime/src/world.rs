@@ -461,19 +461,28 @@ impl Handle {
     fn push_record<P: Payload>(&self, owner: Owner, task: u32, payload: P) {
         let (aux, words) = payload.encode();
         let Owner { node, incarnation } = owner;
-        let record = Record { time_ns: self.now_ns(), node, kind: P::KIND, task, incarnation, aux, words };
+        let time_ns = self.now_ns();
         {
             let mut trace = self.core.trace.borrow_mut();
-            trace.push(record);
+            trace.push(Record { time_ns, node, kind: P::KIND, task, incarnation, aux, words });
             if trace.wants_look() {
                 self.core.attention.set(true);
             }
         }
+        if self.core.tape.is_some() || self.core.scout.is_some() {
+            self.show_last_record();
+        }
+    }
+
+    /// Read back from the trace, so that a record is written to its place at once where nobody follows the run.
+    #[cold]
+    fn show_last_record(&self) {
+        let last = *self.core.trace.borrow().held().1.last().expect("one was appended");
         if let Some(tape) = &self.core.tape {
-            tape.record(record);
+            tape.record(last);
         }
         if let Some(scout) = &self.core.scout {
-            scout.record(&record);
+            scout.record(&last);
         }
     }
 

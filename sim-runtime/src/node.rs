@@ -19,7 +19,7 @@ use futures::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::context;
-use crate::rng::Stream;
+use crate::rng::{Row, Stream};
 use crate::time::NodeClock;
 use crate::waker::TaskRef;
 
@@ -80,6 +80,8 @@ pub(crate) struct Node {
     pub(crate) frozen: bool,
     /// Wakes are held back until then.
     pub(crate) hold_until_ns: u64,
+    /// The hold field of this node, once it was read.
+    pub(crate) hold_row: Option<Row>,
     /// When the hold field is to be read again.
     pub(crate) hold_known_until_ns: u64,
     /// In this bucket, wakes are rounded up to multiples of this; 0 means they are not.
@@ -111,6 +113,7 @@ impl Node {
             paused: false,
             frozen: false,
             hold_until_ns: 0,
+            hold_row: None,
             hold_known_until_ns: 0,
             hold_quantum_ns: 0,
             release_armed: false,

@@ -262,7 +262,8 @@ impl Core {
         if self.options.hold_per_million == 0 && self.options.long_hold_per_million == 0 {
             return;
         }
-        let sample = self.fields.read(WAKE_HOLD, u64::from(id.0), now_ns);
+        let row = *node.hold_row.get_or_insert_with(|| self.fields.row(WAKE_HOLD, u64::from(id.0)));
+        let sample = self.fields.read_row(row, WAKE_HOLD.bucket(now_ns), now_ns);
         // One question for both kinds; the answer is no almost always.
         let long = self.options.long_hold_per_million;
         if !sample.chance(self.options.hold_per_million.saturating_add(long)) {

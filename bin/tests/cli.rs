@@ -407,3 +407,11 @@ fn an_ablation_searches_once_for_each_feature() {
     let both = bin(&["mutants", "--ablation", "--without", "aims"]);
     assert_eq!(both.status.code(), Some(2));
 }
+
+#[test]
+fn a_folder_of_shrunk_failures_that_is_not_there_is_said_before_the_work_begins() {
+    let output = bin(&["stability", "--files", "1", "--from", "no such folder"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(said.contains("cannot read no such folder") && said.lines().count() == 1, "{said}");
+}

@@ -23,8 +23,7 @@ use super::statistics::Spread;
 use super::tabular::{left, print, right, table};
 use crate::cli::{ShrinkReportArgs, Status, Unusable, create, write_json};
 use crate::out::{Out, complain};
-use crate::raft::coverage::{OPERATIONS_FAILED, OPERATIONS_OK, OPERATIONS_UNKNOWN};
-use crate::raft::{Raft, RaftTimeline, Saved};
+use crate::raft::{Raft, RaftTimeline, Saved, operations_begun};
 use crate::{say, signals};
 
 /// Shrinks failures of every defect that is asked for, and reports.
@@ -135,14 +134,13 @@ fn shrink_one(
     let timeline = Saved::parse(&text).expect("what was written can be read").timeline();
     let report = Raft::default().run(&timeline, sim_runtime::scenario::Watch::default()).0;
     let now = report.findings.first();
-    let counted = |name| report.coverage.get(name);
     Ok(Some(Small {
         seed,
         fails_alike: now.is_some_and(|now| now.fingerprint() == shrunk.failure.fingerprint()),
         property: shrunk.failure.property,
         nodes: timeline.config.servers.into(),
         clients: timeline.config.clients.into(),
-        operations: counted(OPERATIONS_OK) + counted(OPERATIONS_FAILED) + counted(OPERATIONS_UNKNOWN),
+        operations: operations_begun(&timeline),
         faults: timeline.plan.faults.len() as u64,
         overrides: loud_overrides(&timeline),
         duration_ms: timeline.config.faults_ms,

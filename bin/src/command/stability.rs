@@ -49,6 +49,10 @@ pub fn run(args: &StabilityArgs, out: &mut Out) -> Result<Status, Unusable> {
     if !cfg!(feature = "mutants") {
         return Err(Unusable::NoMutants);
     }
+    if let Some(folder) = &args.from {
+        // A misspelt name would mean hours of shrinking.
+        std::fs::read_dir(folder).map_err(|error| Unusable::Read(folder.clone(), error))?;
+    }
     let file = create(args.result.json.as_deref())?;
     let settings = Settings { most: args.most.unwrap_or(u64::MAX), ..settings(args.workers.jobs) };
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;

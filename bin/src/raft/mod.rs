@@ -210,6 +210,11 @@ impl Scenario for Raft {
     }
 }
 
+/// How many operations clients begin in a run, final reads included; whether they are answered does not matter.
+pub fn operations_begun(timeline: &RaftTimeline) -> u64 {
+    play(timeline, Watch::default(), |_| {}).recorder.history().len() as u64
+}
+
 /// What a run leaves.
 struct Played {
     report: RunReport,

@@ -253,9 +253,10 @@ fn idler(timeline: &RaftTimeline) -> Vec<RaftTimeline> {
     }
     let limits: Vec<u64> = match config.operations {
         None => vec![0, 1, 4, 16, 64, 256],
-        Some(n) => {
-            [0, n / 2, n * 3 / 4, n.saturating_sub(1)].into_iter().filter(|fewer| *fewer < n).collect()
-        }
+        Some(n) => [0, n / 2, n - n.div_ceil(4), n.saturating_sub(1)]
+            .into_iter()
+            .filter(|fewer| *fewer < n)
+            .collect(),
     };
     configs.extend(limits.into_iter().map(|operations| {
         let mut fewer = Config { operations: Some(operations), ..config.clone() };
@@ -391,5 +392,16 @@ mod tests {
         let mut least = humble[0].clone();
         least.plan.faults.clear();
         assert!(super::humble(&least, &failure_at(1)).iter().all(|one| weight(one) < weight(&least)));
+    }
+
+    #[test]
+    fn whatever_a_file_says_of_operations_fewer_are_tried() {
+        for operations in [1, 2, 3, 7, u64::MAX / 3 + 1, u64::MAX] {
+            let mut timeline = Raft::default().timeline(1);
+            timeline.config.operations = Some(operations);
+            let tried: Vec<u64> =
+                super::idler(&timeline).iter().filter_map(|fewer| fewer.config.operations).collect();
+            assert!(tried.contains(&0) && tried.contains(&(operations - 1)), "{operations}: {tried:?}");
+        }
     }
 }

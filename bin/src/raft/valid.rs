@@ -44,6 +44,7 @@ const MOST_KEYS: u64 = 1_000;
 const MOST_LANES: u64 = 100;
 const MOST_ENTRIES: u64 = 1 << 20;
 const MOST_TIMES: u64 = 1_000_000;
+const MOST_BYTES: u64 = 1 << 40;
 
 /// What makes no sense in `timeline`, in a sentence; the first thing found.
 ///
@@ -102,6 +103,8 @@ pub fn validate(timeline: &RaftTimeline) -> Result<(), String> {
         ("reorder_extra_max_us", network.reorder_extra_max_us, LONGEST_MS * 1_000),
         ("tail_factor", network.tail_factor, MOST_TIMES),
         ("slow_factor", network.slow_factor, MOST_TIMES),
+        ("receive_buffer_bytes", network.receive_buffer_bytes as u64, MOST_BYTES),
+        ("tcp.receive_buffer_bytes", network.tcp.receive_buffer_bytes as u64, MOST_BYTES),
         ("fsync_max_us", disk.fsync_max_us, LONGEST_MS * 1_000),
         ("stall_max_ms", disk.stall_max_ms, LONGEST_MS),
         ("latency_min_us", network.latency_min_us, network.latency_max_us),
@@ -123,6 +126,13 @@ pub fn validate(timeline: &RaftTimeline) -> Result<(), String> {
         && depth > 1_000
     {
         return Err(format!("a schedule of depth {depth}"));
+    }
+    for (node, disk) in &config.bad_disks {
+        let longest_us = LONGEST_MS * 1_000;
+        let waits = [disk.fsync_min_us, disk.fsync_max_us, disk.stall_max_ms.saturating_mul(1_000)];
+        if waits.iter().any(|us| *us > longest_us) {
+            return Err(format!("the disk of {node} takes longer than {LONGEST_MS} ms"));
+        }
     }
     for (node, ppm) in &config.drift_ppm {
         if !(1..=*servers).contains(&node.0) || !(-500_000..=500_000).contains(ppm) {
@@ -178,6 +188,7 @@ fn validate_fault(fault: &Fault, servers: u16, clients: u16) -> Result<(), Strin
 mod tests {
     use super::*;
     use crate::raft::{Profile, Raft};
+    use sim_io::fs::DiskConfig;
     use sim_io::nemesis::{PlannedFault, When};
     use sim_runtime::scenario::Scenario;
 
@@ -209,6 +220,14 @@ mod tests {
         assert!(
             edited(|t| t.config.schedule = Schedule::Pct { depth: u32::MAX, horizon_ms: 1 })
                 .contains("depth")
+        );
+        assert!(edited(|t| t.config.network.tcp.receive_buffer_bytes = usize::MAX).contains("tcp.receive"));
+        assert!(
+            edited(|t| {
+                let disk = DiskConfig { fsync_min_us: u64::MAX, ..t.config.disk.clone() };
+                t.config.bad_disks = [(NodeId(2), disk)].into();
+            })
+            .contains("the disk of n2")
         );
         assert!(edited(|t| t.config.drift_ppm = [(NodeId(1), i32::MIN)].into()).contains("drift"));
         assert!(

@@ -320,8 +320,7 @@ pub(super) fn place_in(backtrace: &str) -> Option<String> {
 }
 
 /// Crates that do as they are told: the line that is to blame is in who calls them.
-const PLUMBING: [&str; 9] = [
-    "/async-task-",
+const PLUMBING: [&str; 8] = [
     "/tracing-",
     "/tracing-core-",
     "/futures-util-",

@@ -380,7 +380,7 @@ fn note_poll(core: &Core, entry: &mut TaskEntry) -> Doom {
 fn take_foreign_wakes(handle: &Handle) {
     let core = &handle.core;
     for (task, origin) in core.inbox().take() {
-        let asleep = match core.tasks.borrow().get(task.slot() as usize) {
+        let asleep = match core.living(&core.tasks.borrow(), task) {
             Some(entry) if entry.turn.get() == Turn::Asleep => Some(entry.info.owner),
             _ => None,
         };

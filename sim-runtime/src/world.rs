@@ -182,15 +182,19 @@ impl Core {
         self.registered.number
     }
 
+    /// The task that is meant; another may have its slot by now.
+    #[inline]
+    pub(crate) fn living<'a>(&self, tasks: &'a Slab<TaskEntry>, task: TaskRef) -> Option<&'a TaskEntry> {
+        let entry = tasks.get(task.slot() as usize)?;
+        (TaskRef::new(self.number(), task.slot(), entry.born) == task).then_some(entry)
+    }
+
     /// A task is to be polled again, if it is there and not about to be.
     #[inline]
     pub(crate) fn wake(&self, task: TaskRef) {
         let info = {
             let tasks = self.tasks.borrow();
-            let Some(entry) = tasks.get(task.slot() as usize) else { return };
-            if TaskRef::new(self.number(), task.slot(), entry.born) != task {
-                return;
-            }
+            let Some(entry) = self.living(&tasks, task) else { return };
             match entry.turn.get() {
                 Turn::Asleep => entry.turn.set(Turn::Queued),
                 Turn::Running => return entry.turn.set(Turn::RunningAndWoken),

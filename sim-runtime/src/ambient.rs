@@ -145,8 +145,8 @@ impl Core {
             return;
         }
         let current = self.current.get();
-        let task = match (current.task.checked_sub(1), self.tasks.try_borrow().is_ok()) {
-            (Some(id), true) => describe(self, id),
+        let task = match (current.slot(), self.agenda.try_borrow().is_ok()) {
+            (Some(slot), true) => describe(self, slot),
             _ => format!("code outside any task, on behalf of {}", current.owner.node),
         };
         uses.push(DoorUse {
@@ -188,8 +188,8 @@ impl Watcher for Core {
     fn clock_ns(&self, clock: Clock) -> u64 {
         self.note_door(if clock == Clock::Wall { Door::WallClock } else { Door::Monotonic }, b"");
         let now_ns = self.now_ns.get();
-        let node_clock = match self.nodes.try_borrow() {
-            Ok(nodes) => nodes[self.current.get().owner.node.index()].clock,
+        let node_clock = match self.agenda.try_borrow() {
+            Ok(agenda) => agenda.nodes[self.current.get().owner.node.index()].clock,
             Err(_) => Default::default(),
         };
         let Salts { monotonic, wall, .. } = self.ambient.salts;

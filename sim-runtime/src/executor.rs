@@ -18,32 +18,49 @@ use std::cell::Cell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::rc::Rc;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-use futures::future::LocalBoxFuture;
-
+use crate::agenda::Agenda;
+use crate::body::Body;
 use crate::campaign;
 use crate::context;
 use crate::device::Coverage;
 use crate::invariant::{Invariant, View};
 use crate::node::{NodeId, Owner};
+use crate::panics::{capture_panics, payload_text};
 use crate::schedule::TaskInfo;
-use crate::task::{JoinHandle, TaskEntry, Turn, payload_text};
+use crate::task::JoinHandle;
+use crate::tasks::{TaskEntry, Turn};
 use crate::timer::Fire;
-use crate::trace::{ForeignWake, TaskPanicked};
+use crate::trace::ForeignWake;
 use crate::verdict::{Category, Findings, RunReport};
 use crate::waker::{Origin, TaskRef};
 use crate::world::{Core, Current, Handle, World};
 
-/// What one turn of the loop did.
-enum Step {
-    Ran,
+/// What is to be done next, with nothing borrowed.
+enum Next {
+    Poll(Picked),
+    /// A task that was aborted is to be dropped.
+    Drop(TaskRef),
+    /// A timer that does not just wake a task.
+    Fire(Fire),
+    /// A timer woke a task: nothing, but somebody wants to look at each step.
+    Look,
     /// Nothing is ready and no timer is pending.
     Dry,
     /// The next timer lies beyond the limit.
     Limit,
+}
+
+/// A task that was taken from its queue, and its body.
+struct Picked {
+    task: TaskRef,
+    number: u32,
+    info: TaskInfo,
+    body: Body,
+    /// It is polled over and over while time stands still.
+    is_livelocked: bool,
 }
 
 impl World {
@@ -95,15 +112,7 @@ impl World {
             if core.attention.replace(false) && self.attend(main) {
                 return;
             }
-            match self.step(&core) {
-                Step::Ran => {}
-                Step::Dry if core.inbox().is_filled() => {}
-                Step::Dry => self.end_as_stuck("nothing can run again"),
-                Step::Limit => {
-                    core.now_ns.set(core.options.limit_ns);
-                    self.end_as_stuck("time limit");
-                }
-            }
+            self.step(&core);
             if let Some(scout) = &core.scout {
                 // What happened is looked at first, as by the invariants.
                 if core.attention.replace(false) {
@@ -122,7 +131,7 @@ impl World {
 
     /// Does what is not done at every step; whether the run is over.
     fn attend(&mut self, main: &JoinHandle<()>) -> bool {
-        if !self.handle.core.reap.borrow().is_empty() {
+        if !self.handle.core.agenda.borrow().reap.is_empty() {
             self.handle.drop_reaped();
         }
         if self.handle.core.trace.borrow().wants_look() {
@@ -147,41 +156,63 @@ impl World {
 
     /// One turn of the loop.
     #[inline]
-    fn step(&mut self, core: &Core) -> Step {
+    fn step(&mut self, core: &Core) {
         if core.inbox().is_filled() {
             take_foreign_wakes(&self.handle);
         }
-        // All that is due at this instant fires before any task runs, so that tasks compete.
-        let is_ready = !core.ready.borrow().is_empty();
-        let now_ns = core.now_ns.get();
-        let next = {
-            let mut timers = core.timers.borrow_mut();
-            if is_ready { timers.pop_due(now_ns) } else { timers.pop(core.options.limit_ns) }
-        };
-        if let Some((deadline_ns, fire)) = next {
-            if deadline_ns != now_ns {
-                core.now_ns.set(deadline_ns);
-                self.instant_began = self.steps + 1;
+        let next = self.next(core, &mut core.agenda.borrow_mut());
+        match next {
+            Next::Poll(picked) => poll_task(&self.handle, picked),
+            Next::Fire(fire) => self.handle.fire(fire),
+            Next::Drop(task) => self.handle.drop_task(task),
+            Next::Look => {}
+            Next::Dry if core.inbox().is_filled() => {}
+            Next::Dry => self.end_as_stuck("nothing can run again"),
+            Next::Limit => {
+                core.now_ns.set(core.options.limit_ns);
+                self.end_as_stuck("time limit");
             }
-            if let Some(tape) = &core.tape {
-                tape.fired(deadline_ns, &fire);
-            }
-            self.handle.fire(fire);
-        } else if is_ready {
-            let task = core.ready.borrow_mut().pop().expect("there is one");
-            poll_task(&self.handle, task);
-        } else if core.timers.borrow().len() > 0 {
-            return Step::Limit;
-        } else {
-            return Step::Dry;
         }
-        self.steps += 1;
         if self.steps - self.instant_began > u64::from(core.options.steps_at_instant) {
             let evidence = format!("tasks at the time: {}", waiting_list(core));
             self.handle.fail(Category::Livelock, "steps without end while time stands still", "", evidence);
             core.end();
         }
-        Step::Ran
+    }
+
+    /// Moves time and wakes tasks until something else is to be done. Each of that is a step.
+    #[inline]
+    fn next(&mut self, core: &Core, agenda: &mut Agenda) -> Next {
+        loop {
+            // All that is due at this instant fires before any task runs, so that tasks compete.
+            let is_ready = !agenda.ready.is_empty();
+            let now_ns = core.now_ns.get();
+            let due =
+                if is_ready { agenda.timers.pop_due(now_ns) } else { agenda.timers.pop(core.options.limit_ns) };
+            let Some((deadline_ns, fire)) = due else {
+                return match agenda.ready.pop() {
+                    Some(task) => {
+                        self.steps += 1;
+                        pick(core, agenda, task)
+                    }
+                    None if agenda.timers.len() > 0 => Next::Limit,
+                    None => Next::Dry,
+                };
+            };
+            if deadline_ns != now_ns {
+                core.now_ns.set(deadline_ns);
+                self.instant_began = self.steps + 1;
+            }
+            self.steps += 1;
+            if let Some(tape) = &core.tape {
+                tape.fired(deadline_ns, &fire);
+            }
+            let Fire::Task(task) = fire else { return Next::Fire(fire) };
+            agenda.wake(core, task);
+            if core.scout.is_some() || core.attention.get() {
+                return Next::Look;
+            }
+        }
     }
 
     fn observe(&mut self) {
@@ -253,72 +284,54 @@ impl World {
     }
 }
 
-impl Drop for World {
-    /// Drops every task, so that the handles which they hold go too.
-    fn drop(&mut self) {
-        let core = self.handle.core.clone();
-        let _entered = context::enter(&core);
-        let _ = catch_unwind(AssertUnwindSafe(|| {
-            let nodes: Vec<Owner> = {
-                let mut nodes = core.nodes.borrow_mut();
-                let owners = nodes.iter_mut().enumerate().map(|(at, node)| {
-                    node.up = false;
-                    node.boot = None;
-                    Owner { node: NodeId(at as u16), incarnation: node.incarnation }
-                });
-                owners.collect()
-            };
-            for owner in nodes {
-                self.handle.drop_tasks_of(owner);
-            }
-            self.handle.drop_reaped();
-            drop(core.inbox().take());
-            self.handle.devices().for_each(|device| device.clear());
-            let leftovers = core.timers.borrow_mut().clear();
-            drop(leftovers);
-            let waiters = core.windows.borrow_mut().clear();
-            drop(waiters);
-        }));
+/// Takes a task's body out to be polled. A million different tasks at an instant are fine, a million polls of one are not.
+#[inline]
+fn pick(core: &Core, agenda: &mut Agenda, task: TaskRef) -> Next {
+    let entry = agenda.tasks.of_mut(task);
+    if entry.aborted {
+        return Next::Drop(task);
     }
+    let now_ns = core.now_ns.get();
+    if entry.polled_at_ns != now_ns {
+        (entry.polled_at_ns, entry.polls_at_instant) = (now_ns, 0);
+    }
+    entry.polls_at_instant += 1;
+    entry.turn = Turn::Running;
+    Next::Poll(Picked {
+        task,
+        number: entry.number,
+        info: entry.info,
+        body: entry.body.take().expect("a task that is not running has its body"),
+        is_livelocked: entry.polls_at_instant > core.options.polls_at_instant,
+    })
 }
 
 #[inline]
-fn poll_task(handle: &Handle, task: TaskRef) {
+fn poll_task(handle: &Handle, picked: Picked) {
+    let Picked { task, number, info, mut body, is_livelocked } = picked;
     let core = &handle.core;
-    let slot = task.slot();
-    let (body, info, doom) = {
-        let mut tasks = core.tasks.borrow_mut();
-        let entry = &mut tasks[slot as usize];
-        let doom = note_poll(core, entry);
-        if doom == Doom::Aborted {
-            drop(tasks);
-            handle.drop_task(task);
-            return;
-        }
-        entry.turn.set(Turn::Running);
-        (entry.body.take(), entry.info, doom)
-    };
-    let mut body = body.expect("a task that is not running has its body");
-    core.current.set(Current { owner: info.owner, task: slot + 1, identity: info.identity });
+    core.current.set(Current::task(task, number, info));
     core.draws.note_choice(info.identity);
     if let Some(tape) = &core.tape {
-        tape.polled(slot);
+        tape.polled(task.slot());
     }
-    if doom == Doom::Livelock {
-        let what = describe(core, slot);
+    if is_livelocked {
+        let what = describe(core, task.slot());
         handle.fail(Category::Livelock, "a task is polled endlessly while time stands still", "poll", what);
         core.end();
     }
     core.waiting.set("something outside the simulation");
-    let body =
+    let pending =
         sim_guard::watched(&**core, || match body.as_mut().poll(&mut Context::from_waker(&task.waker())) {
             Poll::Pending => Some(body),
             Poll::Ready(()) => {
-                drop(body);
+                core.end_task(task, body);
                 None
             }
         });
-    put_back(core, task, info, body);
+    if let Some(body) = pending {
+        put_back(core, task, info, body);
+    }
     if core.ambient.has_alarm() {
         handle.end_as_forbidden();
     }
@@ -328,60 +341,31 @@ fn poll_task(handle: &Handle, task: TaskRef) {
     }
 }
 
-/// After a poll: the task goes to sleep, or to its queue when it was woken meanwhile, or off the list when it is done.
+/// After a poll: the task goes to sleep, or to its queue when it was woken meanwhile.
 #[inline]
-fn put_back(core: &Core, task: TaskRef, info: TaskInfo, body: Option<LocalBoxFuture<'static, ()>>) {
-    let is_woken = {
-        let mut tasks = core.tasks.borrow_mut();
-        if body.is_none() {
-            tasks.remove(task.slot() as usize);
-            // Perhaps it was the main one.
-            core.attention.set(true);
-            return;
-        }
-        let entry = &mut tasks[task.slot() as usize];
-        entry.body = body;
-        // Mostly it is the same as before; and what was written by words is not to be read at once as a whole.
-        let waiting = core.waiting.get();
-        if !std::ptr::eq(waiting, entry.waiting.get()) {
-            entry.waiting.set(waiting);
-        }
-        let is_woken = entry.turn.get() == Turn::RunningAndWoken;
-        entry.turn.set(if is_woken { Turn::Queued } else { Turn::Asleep });
-        is_woken
-    };
-    if is_woken {
-        core.schedule(task, info);
+fn put_back(core: &Core, task: TaskRef, info: TaskInfo, body: Body) {
+    let mut agenda = core.agenda.borrow_mut();
+    let entry = agenda.tasks.of_mut(task);
+    entry.body = Some(body);
+    // Mostly it is the same as before; and what was written by words is not to be read at once as a whole.
+    let waiting = core.waiting.get();
+    if !std::ptr::eq(waiting, entry.waiting) {
+        entry.waiting = waiting;
+    }
+    if entry.turn == Turn::RunningAndWoken {
+        entry.turn = Turn::Queued;
+        agenda.schedule(core, task, info);
+    } else {
+        entry.turn = Turn::Asleep;
     }
 }
 
-/// What a task that is about to be polled is in for.
-#[derive(PartialEq, Eq)]
-enum Doom {
-    None,
-    Aborted,
-    Livelock,
-}
-
-/// Counts polls of one task at one instant. A million different tasks at an instant are fine.
-#[inline]
-fn note_poll(core: &Core, entry: &mut TaskEntry) -> Doom {
-    if entry.aborted.get() {
-        return Doom::Aborted;
-    }
-    let now_ns = core.now_ns.get();
-    if entry.polled_at_ns != now_ns {
-        (entry.polled_at_ns, entry.polls_at_instant) = (now_ns, 0);
-    }
-    entry.polls_at_instant += 1;
-    if entry.polls_at_instant > core.options.polls_at_instant { Doom::Livelock } else { Doom::None }
-}
-
+#[cold]
 fn take_foreign_wakes(handle: &Handle) {
     let core = &handle.core;
     for (task, origin) in core.inbox().take() {
-        let asleep = match core.living(&core.tasks.borrow(), task) {
-            Some(entry) if entry.turn.get() == Turn::Asleep => Some(entry.info.owner),
+        let asleep = match core.agenda.borrow_mut().tasks.get_mut(task) {
+            Some(entry) if entry.turn == Turn::Asleep => Some(entry.info.owner),
             _ => None,
         };
         if let (Some(owner), Origin::ForeignThread) = (asleep, origin) {
@@ -395,8 +379,8 @@ fn take_foreign_wakes(handle: &Handle) {
 }
 
 /// A task as the reader of a report knows it.
-pub(crate) fn describe(core: &Core, id: u32) -> String {
-    match core.tasks.borrow().get(id as usize) {
+pub(crate) fn describe(core: &Core, slot: u32) -> String {
+    match core.agenda.borrow().tasks.at(slot) {
         Some(TaskEntry { info: TaskInfo { owner, .. }, name, key, place, .. }) => {
             let name = if name.is_empty() { "unnamed task" } else { name };
             let key = if *key == 0 { String::new() } else { format!("({key})") };
@@ -408,69 +392,22 @@ pub(crate) fn describe(core: &Core, id: u32) -> String {
 
 /// Who waits for what, for a run in which nothing moves.
 fn waiting_list(core: &Core) -> String {
-    let ids: Vec<(u64, u32)> = {
-        let tasks = core.tasks.borrow();
-        let mut ids: Vec<_> = tasks.iter().map(|(id, entry)| (entry.born, id as u32)).collect();
-        ids.sort_unstable();
-        ids
+    let mut tasks: Vec<(u64, u32, &str)> = {
+        let agenda = core.agenda.borrow();
+        agenda.tasks.iter().map(|entry| (entry.born, entry.task.slot(), entry.waiting)).collect()
     };
+    tasks.sort_unstable();
     const SHOWN: usize = 40;
-    let mut lines: Vec<String> = ids
-        .iter()
-        .take(SHOWN)
-        .map(|(_, id)| {
-            let waiting = match core.tasks.borrow().get(*id as usize) {
-                Some(entry) => entry.waiting.get(),
-                None => "",
-            };
-            format!("{} waits for {waiting}", describe(core, *id))
-        })
-        .collect();
-    if ids.len() > SHOWN {
-        lines.push(format!("and {} more tasks", ids.len() - SHOWN));
+    let shown = tasks.iter().take(SHOWN);
+    let mut lines: Vec<String> =
+        shown.map(|(_, slot, waiting)| format!("{} waits for {waiting}", describe(core, *slot))).collect();
+    if tasks.len() > SHOWN {
+        lines.push(format!("and {} more tasks", tasks.len() - SHOWN));
     }
     lines.join("; ")
 }
 
-thread_local! {
-    static CAPTURED: std::cell::RefCell<Option<String>> = const { std::cell::RefCell::new(None) };
-}
-
-/// Panics of simulated code are findings, not noise on the terminal: the hook notes the place and is silent
-/// while a world runs on the thread; elsewhere the previous hook speaks.
-fn capture_panics() {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            if context::try_current().is_none() {
-                return before(info);
-            }
-            let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
-            let _ = CAPTURED.try_with(|slot| slot.replace(Some(place)));
-        }));
-    });
-}
-
 impl Handle {
-    /// A panic was caught: the run's verdict. Returns the text with its place.
-    pub(crate) fn note_panic(&self, message: &str) -> String {
-        let core = &self.core;
-        let place = CAPTURED.with(|slot| slot.take()).unwrap_or_else(|| "an unknown place".to_owned());
-        let current = core.current.get();
-        let who = match current.task.checked_sub(1) {
-            Some(id) => describe(core, id),
-            None => format!("code outside any task, on behalf of {}", current.owner.node),
-        };
-        let text = format!("{who}: panicked at {place}: {message}");
-        self.emit(TaskPanicked { digest: crate::rng::hash_bytes(0, text.as_bytes()) });
-        self.fail(Category::Crash, "panic", &place, text.clone());
-        if core.options.panic_ends_run {
-            core.end();
-        }
-        text
-    }
-
     #[inline]
     pub(crate) fn fire(&self, fire: Fire) {
         match fire {
@@ -483,79 +420,12 @@ impl Handle {
 
     /// Lets the held wakes of a node go.
     pub(crate) fn release(&self, id: NodeId) {
-        let held = {
-            let mut nodes = self.core.nodes.borrow_mut();
-            let node = &mut nodes[id.index()];
-            node.release_armed = false;
-            if node.paused { Vec::new() } else { std::mem::take(&mut node.held) }
-        };
-        self.queue_all(held);
-    }
-
-    fn queue_all(&self, tasks: Vec<TaskRef>) {
-        let now_ns = self.now_ns();
-        for task in tasks {
-            let info = self.core.tasks.borrow()[task.slot() as usize].info;
-            self.core.queue(task, info, now_ns);
-        }
-    }
-
-    /// Marks a task to be dropped at its next turn, and gives it that turn.
-    pub(crate) fn abort_task(&self, slot: u32) {
-        let task = {
-            let tasks = self.core.tasks.borrow();
-            let Some(entry) = tasks.get(slot as usize) else { return };
-            entry.aborted.set(true);
-            TaskRef::new(self.core.number(), slot, entry.born)
-        };
-        self.core.wake(task);
-    }
-
-    /// Drops the future of a task that is in no queue, as code of the task's node, and takes it off the list.
-    fn drop_task(&self, task: TaskRef) {
-        let core = &self.core;
-        let (body, owner) = {
-            let mut tasks = core.tasks.borrow_mut();
-            let entry = &mut tasks[task.slot() as usize];
-            entry.turn.set(Turn::Running);
-            (entry.body.take(), entry.info.owner)
-        };
-        self.acting_for(owner, || sim_guard::watched(&**core, || drop(body)));
-        core.tasks.borrow_mut().remove(task.slot() as usize);
-        core.attention.set(true);
-    }
-
-    /// Drops the futures of a dead incarnation, in the order of their spawning.
-    pub(crate) fn drop_tasks_of(&self, owner: Owner) {
-        let core = &self.core;
-        let mut tasks: Vec<(u64, TaskRef)> = core
-            .tasks
-            .borrow()
-            .iter()
-            .filter(|(_, entry)| entry.info.owner == owner)
-            .map(|(slot, entry)| (entry.born, TaskRef::new(core.number(), slot as u32, entry.born)))
-            .collect();
-        tasks.sort_unstable_by_key(|(born, _)| *born);
-        // A task that is woken while its incarnation is dead goes to `reap`; one that had been woken before
-        // is in a queue already.
-        let held = std::mem::take(&mut core.nodes.borrow_mut()[owner.node.index()].held);
-        let ready = core.take_ready_of(owner);
-        core.reap.borrow_mut().extend(held.into_iter().chain(ready));
-        core.attention.set(true);
-        for (_, task) in tasks {
-            core.wake(task);
-        }
-        self.drop_reaped();
-    }
-
-    /// Drops what belongs to dead incarnations. Their drops may wake others of them, hence the loop.
-    pub(crate) fn drop_reaped(&self) {
-        loop {
-            let reaped = std::mem::take(&mut *self.core.reap.borrow_mut());
-            if reaped.is_empty() {
-                return;
-            }
-            reaped.into_iter().for_each(|task| self.drop_task(task));
+        let mut agenda = self.core.agenda.borrow_mut();
+        let node = &mut agenda.nodes[id.index()];
+        node.release_armed = false;
+        if !node.paused {
+            let held = std::mem::take(&mut node.held);
+            agenda.queue_all(held, self.now_ns());
         }
     }
 }

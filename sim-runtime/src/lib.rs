@@ -8,11 +8,16 @@
 //! | [`time`] | `Instant`, `sleep`, `timeout`, `interval`, per-node clocks |
 //! | [`timer`] | which timer fires next |
 //! | [`mod@task`] | a task's identity, `spawn`, `JoinHandle` |
+//! | `tasks` | the list of tasks: places and numbers |
+//! | `body` | a task's future, and what came of it |
 //! | `waker` | a task's name in a word, and how a wake finds its way |
 //! | [`schedule`] | which ready task runs next |
+//! | `agenda` | tasks, timers and nodes, as the loop goes by them: waking, holding back |
 //! | [`executor`] | the loop: poll, fire, observe |
 //! | [`node`] | nodes, incarnations, what outlives what |
 //! | `lifecycle` | boot, kill, power off, restart, pause, as calls |
+//! | `reap` | the end of tasks that do not end by themselves |
+//! | `panics` | panics of simulated code as findings |
 //! | [`device`] | what sockets and disks are to the runtime |
 //! | [`ambient`] | what code gets that asks the process for the time, random bytes and the like |
 //! | [`world`] | the owner of one run, and the handle that everyone else holds |
@@ -37,11 +42,16 @@ pub mod rng;
 pub mod time;
 pub mod timer;
 pub mod task;
+mod tasks;
+mod body;
 mod waker;
 pub mod schedule;
+mod agenda;
 pub mod executor;
 pub mod node;
 mod lifecycle;
+mod reap;
+mod panics;
 pub mod device;
 pub mod ambient;
 pub mod world;

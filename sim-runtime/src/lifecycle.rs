@@ -20,15 +20,15 @@ impl Handle {
     /// # Panics
     /// If it is up.
     pub fn boot(&self, id: NodeId) {
-        let (owner, boot, place) = {
-            let mut nodes = self.core.nodes.borrow_mut();
-            let node = &mut nodes[id.index()];
+        let (owner, boot, place, _unheard) = {
+            let mut agenda = self.core.agenda.borrow_mut();
+            let node = &mut agenda.nodes[id.index()];
             assert!(!node.up, "{id} is up already");
             node.incarnation += 1;
             node.up = true;
             (node.paused, node.frozen) = (false, false);
             node.clock.boot(self.now_ns());
-            node.shutdown = Default::default();
+            let unheard = std::mem::take(&mut node.shutdown);
             node.role = "";
             let owner = Owner { node: id, incarnation: node.incarnation };
             let key = mix(u64::from(id.0), u64::from(node.incarnation));
@@ -38,7 +38,7 @@ impl Handle {
                 tape.name_stream(seed, format!("the program's on {id}, incarnation {}", node.incarnation));
             }
             let boot = node.boot.clone().expect("every node but the host has a boot function");
-            (owner, boot, node.place)
+            (owner, boot, node.place, unheard)
         };
         self.emit_for(owner, NodeUp);
         for device in self.devices() {
@@ -83,8 +83,8 @@ impl Handle {
         let mut struck = Vec::with_capacity(ids.len());
         for id in ids {
             assert_ne!(*id, NodeId::HOST, "the host never goes down");
-            let mut nodes = self.core.nodes.borrow_mut();
-            let node = &mut nodes[id.index()];
+            let mut agenda = self.core.agenda.borrow_mut();
+            let node = &mut agenda.nodes[id.index()];
             let owner = Owner { node: *id, incarnation: node.incarnation };
             // A machine whose process is down already loses its page cache all the same when its power fails.
             if node.up || how == Down::PowerOff {
@@ -123,7 +123,7 @@ impl Handle {
     /// and finish nothing until [`Handle::resume`]. One that is paused already stays as it is.
     pub fn freeze(&self, id: NodeId) {
         if self.set_paused(id, true) {
-            self.core.nodes.borrow_mut()[id.index()].frozen = true;
+            self.core.agenda.borrow_mut().nodes[id.index()].frozen = true;
             self.devices().for_each(|device| device.node_frozen(self, id, true));
         }
     }
@@ -131,7 +131,7 @@ impl Handle {
     /// Lets a paused or frozen node go on.
     pub fn resume(&self, id: NodeId) {
         if self.set_paused(id, false) {
-            let was_frozen = std::mem::take(&mut self.core.nodes.borrow_mut()[id.index()].frozen);
+            let was_frozen = std::mem::take(&mut self.core.agenda.borrow_mut().nodes[id.index()].frozen);
             if was_frozen {
                 self.devices().for_each(|device| device.node_frozen(self, id, false));
             }
@@ -143,8 +143,8 @@ impl Handle {
     fn set_paused(&self, id: NodeId, paused: bool) -> bool {
         assert_ne!(id, NodeId::HOST, "the host is never paused");
         let owner = {
-            let mut nodes = self.core.nodes.borrow_mut();
-            let node = &mut nodes[id.index()];
+            let mut agenda = self.core.agenda.borrow_mut();
+            let node = &mut agenda.nodes[id.index()];
             if !node.up || node.paused == paused {
                 return false;
             }
@@ -152,8 +152,10 @@ impl Handle {
             Owner { node: id, incarnation: node.incarnation }
         };
         if paused {
-            let ready = self.core.take_ready_of(owner);
-            self.core.nodes.borrow_mut()[id.index()].held.extend(ready);
+            let mut agenda = self.core.agenda.borrow_mut();
+            let ready = agenda.take_ready_of(owner);
+            agenda.nodes[id.index()].held.extend(ready);
+            drop(agenda);
             self.count_window_hits(owner);
         }
         self.emit_for(owner, NodePaused { paused });
@@ -163,8 +165,7 @@ impl Handle {
     /// Asks a node to end by itself: see [`crate::node::shutdown_requested`].
     pub fn shutdown(&self, id: NodeId) {
         let waiting = {
-            let mut nodes = self.core.nodes.borrow_mut();
-            let shutdown = &mut nodes[id.index()].shutdown;
+            let shutdown = &mut self.core.agenda.borrow_mut().nodes[id.index()].shutdown;
             shutdown.requested = true;
             std::mem::take(&mut shutdown.waiting)
         };
@@ -173,33 +174,33 @@ impl Handle {
 
     /// Whether the node is up (paused counts as up).
     pub fn is_up(&self, id: NodeId) -> bool {
-        self.core.nodes.borrow()[id.index()].up
+        self.core.agenda.borrow().nodes[id.index()].up
     }
 
     /// Whether the whole machine stands still; then [`Handle::is_paused`] too.
     #[inline]
     pub fn is_frozen(&self, id: NodeId) -> bool {
-        self.core.nodes.borrow()[id.index()].frozen
+        self.core.agenda.borrow().nodes[id.index()].frozen
     }
 
     /// Whether the node is paused.
     pub fn is_paused(&self, id: NodeId) -> bool {
-        self.core.nodes.borrow()[id.index()].paused
+        self.core.agenda.borrow().nodes[id.index()].paused
     }
 
     /// The latest incarnation of a node; 0 before its first boot.
     pub fn incarnation(&self, id: NodeId) -> u32 {
-        self.core.nodes.borrow()[id.index()].incarnation
+        self.core.agenda.borrow().nodes[id.index()].incarnation
     }
 
     /// How many nodes there are, the host included.
     pub fn node_count(&self) -> u16 {
-        self.core.nodes.borrow().len() as u16
+        self.core.agenda.borrow().nodes.len() as u16
     }
 
     /// The name that a node was added under.
     pub fn node_name(&self, id: NodeId) -> String {
-        self.core.nodes.borrow()[id.index()].name.clone()
+        self.core.agenda.borrow().nodes[id.index()].name.clone()
     }
 
     /// Says which role the current node plays now, so that faults can aim at it.
@@ -207,8 +208,8 @@ impl Handle {
         let owner = self.owner();
         let since = self.core.roles_taken.get() + 1;
         self.core.roles_taken.set(since);
-        let mut nodes = self.core.nodes.borrow_mut();
-        let node = &mut nodes[owner.node.index()];
+        let mut agenda = self.core.agenda.borrow_mut();
+        let node = &mut agenda.nodes[owner.node.index()];
         if node.is_live(owner.incarnation) {
             (node.role, node.role_since) = (role, since);
         }
@@ -216,8 +217,8 @@ impl Handle {
 
     /// The node that took `role` last, among those that are up and still play it.
     pub fn latest_with_role(&self, role: &str) -> Option<NodeId> {
-        let nodes = self.core.nodes.borrow();
-        let players = nodes.iter().enumerate().filter(|(_, node)| node.up && node.role == role);
+        let agenda = self.core.agenda.borrow();
+        let players = agenda.nodes.iter().enumerate().filter(|(_, node)| node.up && node.role == role);
         players.max_by_key(|(_, node)| node.role_since).map(|(at, _)| NodeId(at as u16))
     }
 }

@@ -17,7 +17,7 @@ pub use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use crate::context;
-use crate::node::{NodeId, Owner};
+use crate::node::NodeId;
 use crate::timer::{Fire, TimerKey};
 use crate::world::Handle;
 
@@ -145,7 +145,7 @@ const START_NS: u64 = 1_577_836_800_000_000_000;
 #[track_caller]
 pub fn wall_now() -> Duration {
     let handle = context::current();
-    let clock = handle.core.nodes.borrow()[handle.owner().node.index()].clock;
+    let clock = handle.core.agenda.borrow().nodes[handle.owner().node.index()].clock;
     if clock.stepped_ns != 0 {
         handle.count(STEPPED, 1);
     }
@@ -160,7 +160,7 @@ pub const STEPPED: &str = "wall times read after a step";
 
 impl Handle {
     fn local_ns(&self, node: NodeId) -> u64 {
-        self.core.nodes.borrow()[node.index()].clock.local_ns(self.now_ns())
+        self.core.agenda.borrow().nodes[node.index()].clock.local_ns(self.now_ns())
     }
 
     /// From now on the node's clocks run `drift_ppm` parts per million faster than global time. Sleeps that
@@ -170,24 +170,24 @@ impl Handle {
     /// At or below -1,000,000: time would stand still.
     pub fn set_drift(&self, node: NodeId, drift_ppm: i32) {
         assert!(drift_ppm > -1_000_000, "drift of {drift_ppm} ppm: time would stand still");
-        self.core.nodes.borrow_mut()[node.index()].clock.set_drift(self.now_ns(), drift_ppm);
+        self.core.agenda.borrow_mut().nodes[node.index()].clock.set_drift(self.now_ns(), drift_ppm);
     }
 
     /// How many parts per million faster than global time the node's clocks run.
     pub fn drift_ppm(&self, node: NodeId) -> i32 {
-        self.core.nodes.borrow()[node.index()].clock.drift_ppm
+        self.core.agenda.borrow().nodes[node.index()].clock.drift_ppm
     }
 
     /// The node's wall clock jumps by `by_ns`, as when it is set by hand or by NTP. Its `Instant` does not move.
     pub fn step_wall(&self, node: NodeId, by_ns: i64) {
-        let clock = &mut self.core.nodes.borrow_mut()[node.index()].clock;
+        let clock = &mut self.core.agenda.borrow_mut().nodes[node.index()].clock;
         clock.wall_offset_ns = clock.wall_offset_ns.saturating_add(by_ns);
         clock.stepped_ns = clock.stepped_ns.saturating_add(by_ns);
     }
 
     /// Sets what the node's wall clock is ahead of global time by. Its `Instant` does not move.
     pub fn set_wall_offset(&self, node: NodeId, ahead_ns: i64) {
-        self.core.nodes.borrow_mut()[node.index()].clock.wall_offset_ns = ahead_ns;
+        self.core.agenda.borrow_mut().nodes[node.index()].clock.wall_offset_ns = ahead_ns;
     }
 }
 
@@ -235,33 +235,33 @@ impl Sleep {
 
     fn begin(&mut self, cx: &Context<'_>) -> Poll<()> {
         let handle = context::current();
-        let Owner { node, .. } = handle.owner();
         let now_ns = handle.now_ns();
-        let deadline_ns = {
-            let nodes = handle.core.nodes.borrow();
-            let clock = &nodes[node.index()].clock;
-            if clock.drift_ppm != 0 {
-                handle.count(DRIFTING, 1);
+        let fire = Fire::waking(cx.waker());
+        let mut agenda = handle.core.agenda.borrow_mut();
+        let clock = &agenda.nodes[handle.owner().node.index()].clock;
+        if clock.drift_ppm != 0 {
+            handle.count(DRIFTING, 1);
+        }
+        let local_ns = match self.state {
+            SleepState::After(duration_ns) => clock.local_ns(now_ns).saturating_add(duration_ns),
+            SleepState::Until(Instant(local_ns)) => local_ns,
+            SleepState::Waiting { .. } | SleepState::Never { .. } | SleepState::Done => {
+                unreachable!("begin is called once")
             }
-            let local_ns = match self.state {
-                SleepState::After(duration_ns) => clock.local_ns(now_ns).saturating_add(duration_ns),
-                SleepState::Until(Instant(local_ns)) => local_ns,
-                SleepState::Waiting { .. } | SleepState::Never { .. } | SleepState::Done => {
-                    unreachable!("begin is called once")
-                }
-            };
-            clock.global_ns(local_ns)
         };
+        let deadline_ns = clock.global_ns(local_ns);
         if deadline_ns <= now_ns {
             self.state = SleepState::Done;
             return Poll::Ready(());
         }
         if deadline_ns == u64::MAX {
             // Beyond the end of time: no timer, so that a run in which nothing else can happen is seen to be stuck.
+            drop(agenda);
             self.state = SleepState::Never { handle };
             return self.poll_never();
         }
-        let key = handle.core.timers.borrow_mut().insert(deadline_ns, Fire::waking(cx.waker()));
+        let key = agenda.timers.insert(deadline_ns, fire);
+        drop(agenda);
         handle.note_waiting("a timer");
         self.state = SleepState::Waiting { handle, key, deadline_ns };
         Poll::Pending
@@ -278,7 +278,9 @@ impl Future for Sleep {
             SleepState::After(_) | SleepState::Until(_) => self.begin(cx),
             SleepState::Waiting { handle, key, deadline_ns } => {
                 if handle.now_ns() < *deadline_ns {
-                    handle.core.timers.borrow_mut().rewake(*key, cx.waker());
+                    let fire = Fire::waking(cx.waker());
+                    let before = handle.core.agenda.borrow_mut().timers.rewake(*key, fire);
+                    drop(before);
                     handle.note_waiting("a timer");
                     return Poll::Pending;
                 }
@@ -293,7 +295,7 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let SleepState::Waiting { handle, key, .. } = &self.state {
-            let cancelled = handle.core.timers.borrow_mut().cancel(*key);
+            let cancelled = handle.core.agenda.borrow_mut().timers.cancel(*key);
             drop(cancelled);
         }
     }

@@ -406,14 +406,15 @@ impl Timers {
         self.dead = 0;
     }
 
-    /// Whom a pending timer wakes changes; when, does not.
-    pub(crate) fn rewake(&mut self, key: TimerKey, waker: &Waker) {
+    /// Whom a pending timer wakes changes; when, does not. What is left over is returned.
+    pub(crate) fn rewake(&mut self, key: TimerKey, fire: Fire) -> Fire {
         if let Some(entry) = self.slots.get_mut(key.slot as usize)
             && entry.generation == key.generation
-            && let Some(fire @ (Fire::Task(_) | Fire::Wake(_))) = &mut entry.fire
+            && let Some(known @ (Fire::Task(_) | Fire::Wake(_))) = &mut entry.fire
         {
-            *fire = Fire::waking(waker);
+            return std::mem::replace(known, fire);
         }
+        fire
     }
 
     /// Takes everything, for the end of a world.

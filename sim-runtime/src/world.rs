@@ -17,8 +17,8 @@ use std::task::{Context, Poll};
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use slab::Slab;
 
+use crate::agenda::Agenda;
 use crate::ambient::{Ambient, Policy};
 use crate::assert::Sites;
 use crate::context;
@@ -28,10 +28,9 @@ use crate::event::Events;
 use crate::explore::Scout;
 use crate::node::{Node, NodeId, Owner};
 use crate::probe::Windows;
-use crate::rng::{BUCKET_NS, Chance, Draws, Field, Fields, Override, Row, Sample, Stream, hash_name, mix};
-use crate::schedule::{Ranking, Ready, Schedule, Scheduler, TaskInfo};
-use crate::task::{TaskEntry, Turn};
-use crate::timer::{Fire, TimerKey, Timers};
+use crate::rng::{Chance, Draws, Field, Fields, Override, Row, Sample, Stream, hash_name, mix};
+use crate::schedule::{Ranking, Schedule, Scheduler, TaskInfo};
+use crate::timer::{Fire, TimerKey};
 use crate::trace::{Payload, Record, Trace};
 use crate::verdict::{Category, Failure, Findings};
 use crate::waker::{Inbox, Registered, TaskRef, WorldNumber};
@@ -81,26 +80,41 @@ impl Default for Options {
     }
 }
 
-const WAKE_HOLD: Field = Field::new("wake hold");
-
 /// The code that runs now.
 #[derive(Copy, Clone)]
 pub(crate) struct Current {
     pub(crate) owner: Owner,
-    /// Its place in the task list, plus one; 0 for devices and the runtime.
+    /// As in records: its number, plus one; 0 for devices and the runtime.
     pub(crate) task: u32,
+    /// Its place in the task list, if it is a task.
+    slot: u32,
     pub(crate) identity: u64,
 }
 
 impl Current {
-    pub(crate) const HOST: Self = Self { owner: Owner::HOST, task: 0, identity: 0 };
+    pub(crate) const HOST: Self = Self::of(Owner::HOST);
+
+    /// A device or the runtime, on behalf of `owner`.
+    const fn of(owner: Owner) -> Self {
+        Self { owner, task: 0, slot: 0, identity: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn task(task: TaskRef, number: u32, info: TaskInfo) -> Self {
+        Self { owner: info.owner, task: number + 1, slot: task.slot(), identity: info.identity }
+    }
+
+    /// The place of the task in the list.
+    pub(crate) fn slot(self) -> Option<u32> {
+        (self.task != 0).then_some(self.slot)
+    }
 }
 
 /// In how many (node, bucket) wakes were held back.
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
-    short: Cell<u64>,
-    long: Cell<u64>,
+    pub(crate) short: Cell<u64>,
+    pub(crate) long: Cell<u64>,
 }
 
 impl Holds {
@@ -115,15 +129,9 @@ pub(crate) struct Core {
     pub(crate) seed: u64,
     pub(crate) options: Options,
     pub(crate) now_ns: Cell<u64>,
-    pub(crate) timers: RefCell<Timers>,
-    pub(crate) ready: RefCell<Ready>,
-    pub(crate) ranking: RefCell<Ranking>,
-    /// Tasks of dead incarnations, to be dropped by the executor.
-    pub(crate) reap: RefCell<Vec<TaskRef>>,
-    pub(crate) tasks: RefCell<Slab<TaskEntry>>,
+    pub(crate) agenda: RefCell<Agenda>,
     pub(crate) born: Cell<u64>,
     last_place: Cell<(Option<&'static Location<'static>>, u64)>,
-    pub(crate) nodes: RefCell<Vec<Node>>,
     pub(crate) roles_taken: Cell<u64>,
     pub(crate) current: Cell<Current>,
     /// Invariants are looking: nothing may be appended.
@@ -133,7 +141,7 @@ pub(crate) struct Core {
     /// Where everything is noted, when this run is compared with another.
     pub(crate) tape: Option<Rc<Tape>>,
     pub(crate) ambient: Ambient,
-    fields: Fields,
+    pub(crate) fields: Fields,
     pub(crate) trace: RefCell<Trace>,
     pub(crate) events: RefCell<Events>,
     pub(crate) windows: RefCell<Windows>,
@@ -182,108 +190,12 @@ impl Core {
         self.registered.number
     }
 
-    /// The task that is meant; another may have its slot by now.
-    #[inline]
-    pub(crate) fn living<'a>(&self, tasks: &'a Slab<TaskEntry>, task: TaskRef) -> Option<&'a TaskEntry> {
-        let entry = tasks.get(task.slot() as usize)?;
-        (TaskRef::new(self.number(), task.slot(), entry.born) == task).then_some(entry)
-    }
-
     /// A task is to be polled again, if it is there and not about to be.
     #[inline]
     pub(crate) fn wake(&self, task: TaskRef) {
-        let info = {
-            let tasks = self.tasks.borrow();
-            let Some(entry) = self.living(&tasks, task) else { return };
-            match entry.turn.get() {
-                Turn::Asleep => entry.turn.set(Turn::Queued),
-                Turn::Running => return entry.turn.set(Turn::RunningAndWoken),
-                Turn::Queued | Turn::RunningAndWoken => return,
-            }
-            entry.info
-        };
-        self.schedule(task, info);
-    }
-
-    /// A task became ready: it is queued, held back with its node, or marked to be dropped.
-    #[inline]
-    pub(crate) fn schedule(&self, task: TaskRef, info: TaskInfo) {
-        let now_ns = self.now_ns.get();
-        let Owner { node: id, incarnation } = info.owner;
-        {
-            let mut nodes = self.nodes.borrow_mut();
-            let node = &mut nodes[id.index()];
-            if !node.is_live(incarnation) {
-                self.reap.borrow_mut().push(task);
-                self.attention.set(true);
-                return;
-            }
-            if id != NodeId::HOST && self.holds_back(node, id, now_ns) {
-                node.held.push(task);
-                return;
-            }
-        }
-        self.queue(task, info, now_ns);
-    }
-
-    #[inline]
-    pub(crate) fn queue(&self, task: TaskRef, info: TaskInfo, now_ns: u64) {
-        self.ready.borrow_mut().push(task, info, &mut self.ranking.borrow_mut(), now_ns);
-    }
-
-    /// Takes the tasks of an incarnation out of the queue of those that are ready, in order of waking.
-    pub(crate) fn take_ready_of(&self, owner: Owner) -> Vec<TaskRef> {
-        let tasks = self.tasks.borrow();
-        let is_its = |task: TaskRef| tasks[task.slot() as usize].info.owner == owner;
-        self.ready.borrow_mut().extract(is_its)
-    }
-
-    #[inline]
-    fn holds_back(&self, node: &mut Node, id: NodeId, now_ns: u64) -> bool {
-        if node.paused {
-            return true;
-        }
-        if now_ns >= node.hold_known_until_ns {
-            self.read_hold(node, id, now_ns);
-        }
-        if node.hold_until_ns <= now_ns {
-            if node.hold_quantum_ns == 0 {
-                return false;
-            }
-            node.hold_until_ns = (now_ns / node.hold_quantum_ns + 1) * node.hold_quantum_ns;
-        }
-        if !node.release_armed {
-            node.release_armed = true;
-            self.timers.borrow_mut().insert(node.hold_until_ns, Fire::Release(id));
-        }
-        true
-    }
-
-    /// What the hold field says about this node in this bucket.
-    fn read_hold(&self, node: &mut Node, id: NodeId, now_ns: u64) {
-        node.hold_known_until_ns = WAKE_HOLD.bucket_end_ns(now_ns);
-        node.hold_quantum_ns = 0;
-        if self.options.hold_per_million == 0 && self.options.long_hold_per_million == 0 {
-            return;
-        }
-        let row = *node.hold_row.get_or_insert_with(|| self.fields.row(WAKE_HOLD, u64::from(id.0)));
-        let sample = self.fields.read_row(row, WAKE_HOLD.bucket(now_ns), now_ns);
-        // One question for both kinds; the answer is no almost always.
-        let long = self.options.long_hold_per_million;
-        if !sample.chance(self.options.hold_per_million.saturating_add(long)) {
-            return;
-        }
-        if sample.chance(long) {
-            node.hold_until_ns = now_ns + sample.split(1).range(5_000_000, 40_000_000);
-            self.holds.long.set(self.holds.long.get() + 1);
-        } else {
-            node.hold_quantum_ns = sample.split(3).range(1_000, 50_000);
-            self.holds.short.set(self.holds.short.get() + 1);
-        }
+        self.agenda.borrow_mut().wake(self, task);
     }
 }
-
-const _: () = assert!(BUCKET_NS > 50_000, "a held quantum ends within the next bucket");
 
 /// A cheap handle to a running world.
 #[derive(Clone)]
@@ -373,8 +285,8 @@ impl Handle {
 
     pub(crate) fn node_stream<R>(&self, draw: impl FnOnce(&mut Stream) -> R) -> R {
         let reseeded = self.core.fields.reseeded_streams(self.now_ns());
-        let mut nodes = self.core.nodes.borrow_mut();
-        let stream = &mut nodes[self.owner().node.index()].stream;
+        let mut agenda = self.core.agenda.borrow_mut();
+        let stream = &mut agenda.nodes[self.owner().node.index()].stream;
         if let Some(by) = reseeded {
             stream.reseed_once(by);
         }
@@ -406,23 +318,23 @@ impl Handle {
     #[inline]
     pub fn at(&self, deadline_ns: u64, device: DeviceId, token: u64) -> TimerKey {
         let deadline_ns = deadline_ns.max(self.now_ns());
-        self.core.timers.borrow_mut().insert(deadline_ns, Fire::Device(device, token))
+        self.core.agenda.borrow_mut().timers.insert(deadline_ns, Fire::Device(device, token))
     }
 
     /// Takes a timer back; false when it has fired or was cancelled before.
     pub fn cancel(&self, key: TimerKey) -> bool {
-        let fire = self.core.timers.borrow_mut().cancel(key);
+        let fire = self.core.agenda.borrow_mut().timers.cancel(key);
         fire.is_some()
     }
 
     /// How many timers are pending.
     pub fn pending_timers(&self) -> usize {
-        self.core.timers.borrow().len()
+        self.core.agenda.borrow().timers.len()
     }
 
     /// How many tasks are alive.
     pub fn living_tasks(&self) -> usize {
-        self.core.tasks.borrow().len()
+        self.core.agenda.borrow().tasks.len()
     }
 
     /// The incarnation whose code runs now; the host between tasks.
@@ -437,7 +349,7 @@ impl Handle {
 
     /// Runs `f` as if it were code of `owner`, outside any task: devices use it to act for a node.
     pub(crate) fn acting_for<R>(&self, owner: Owner, f: impl FnOnce() -> R) -> R {
-        let before = self.core.current.replace(Current { owner, task: 0, identity: 0 });
+        let before = self.core.current.replace(Current::of(owner));
         let result = f();
         self.core.current.set(before);
         result
@@ -446,7 +358,7 @@ impl Handle {
     /// Whether that incarnation is still alive. Whatever holds a handle for a node asks this before it acts.
     #[inline]
     pub fn is_live(&self, owner: Owner) -> bool {
-        self.core.nodes.borrow().get(owner.node.index()).is_some_and(|n| n.is_live(owner.incarnation))
+        self.core.agenda.borrow().is_live(owner)
     }
 
     /// Appends a record on behalf of the code that runs now.
@@ -544,7 +456,7 @@ impl Handle {
         F: Future<Output = ()> + 'static,
     {
         let boot = Rc::new(move || -> LocalBoxFuture<'static, ()> { boot().boxed_local() });
-        let mut nodes = self.core.nodes.borrow_mut();
+        let nodes = &mut self.core.agenda.borrow_mut().nodes;
         let id = NodeId(u16::try_from(nodes.len()).expect("fewer than 65,536 nodes"));
         let stream = Stream::new(0, self.core.draws.clone());
         nodes.push(Node::new(name.to_owned(), Some(boot), place, stream));
@@ -552,14 +464,14 @@ impl Handle {
     }
 
     pub(crate) fn poll_shutdown(&self, owner: Owner, cx: &mut Context<'_>) -> Poll<()> {
-        let mut nodes = self.core.nodes.borrow_mut();
-        let node = &mut nodes[owner.node.index()];
+        let waker = cx.waker().clone();
+        let mut agenda = self.core.agenda.borrow_mut();
+        let node = &mut agenda.nodes[owner.node.index()];
         if !node.is_live(owner.incarnation) || node.shutdown.requested {
             return Poll::Ready(());
         }
-        let waker = cx.waker();
-        if !node.shutdown.waiting.iter().any(|known| known.will_wake(waker)) {
-            node.shutdown.waiting.push(waker.clone());
+        if !node.shutdown.waiting.iter().any(|known| known.will_wake(&waker)) {
+            node.shutdown.waiting.push(waker);
         }
         self.note_waiting("shutdown request");
         Poll::Pending
@@ -594,14 +506,9 @@ impl World {
         let core = Core {
             seed,
             now_ns: Cell::new(0),
-            timers: RefCell::default(),
-            ready: RefCell::default(),
-            ranking: RefCell::new(Ranking::new(options.schedule, options.chance, seed)),
-            reap: RefCell::default(),
-            tasks: RefCell::default(),
+            agenda: RefCell::new(Agenda::new(Ranking::new(options.schedule, options.chance, seed), host)),
             born: Cell::new(0),
             last_place: Cell::new((None, 0)),
-            nodes: RefCell::new(vec![host]),
             roles_taken: Cell::new(0),
             current: Cell::new(Current::HOST),
             observing: Cell::new(false),
@@ -640,6 +547,6 @@ impl World {
 
     /// Uses a scheduler of the caller's own instead of the one in the options.
     pub fn schedule_with(&mut self, scheduler: impl Scheduler + 'static) {
-        *self.handle.core.ranking.borrow_mut() = Ranking::Custom(Box::new(scheduler));
+        self.handle.core.agenda.borrow_mut().ranking = Ranking::Custom(Box::new(scheduler));
     }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::ambient::Salts;
 use crate::rng::Stream;
 use crate::scenario::{Scenario, Timeline, Watch};
-use crate::task::payload_text;
+use crate::panics::payload_text;
 
 use super::fairness;
 use super::tape::{Recording, Tape};

@@ -17,7 +17,7 @@ use crate::ambient::Door;
 use crate::node::Owner;
 use crate::rng::{hash_bytes, hash_name, mix};
 use crate::schedule::TaskInfo;
-use crate::task::TaskEntry;
+use crate::tasks::TaskEntry;
 use crate::timer::Fire;
 use crate::trace::Record;
 use crate::verdict::RunReport;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use super::scout::{self, Scouted};
 use crate::scenario::{Scenario, Timeline, Watch};
-use crate::task::payload_text;
+use crate::panics::payload_text;
 use crate::verdict::RunReport;
 
 /// What a run came to.

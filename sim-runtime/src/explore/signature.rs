@@ -61,8 +61,8 @@ impl<'a> Glimpse<'a> {
     /// All nodes but the host.
     pub fn nodes(&self) -> Vec<Seen> {
         let windows = self.handle.core.windows.borrow();
-        let nodes = self.handle.core.nodes.borrow();
-        let seen = nodes.iter().enumerate().skip(1).map(|(at, node)| {
+        let agenda = self.handle.core.agenda.borrow();
+        let seen = agenda.nodes.iter().enumerate().skip(1).map(|(at, node)| {
             let id = NodeId(at as u16);
             let letters: Vec<u8> = node.name.bytes().filter(|byte| !byte.is_ascii_digit()).collect();
             Seen {

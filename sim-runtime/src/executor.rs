@@ -31,7 +31,7 @@ use crate::node::{NodeId, Owner};
 use crate::panics::{capture_panics, payload_text};
 use crate::schedule::TaskInfo;
 use crate::task::JoinHandle;
-use crate::tasks::{TaskEntry, Turn};
+use crate::tasks::{TaskNote, Turn};
 use crate::timer::Fire;
 use crate::trace::ForeignWake;
 use crate::verdict::{Category, Findings, RunReport};
@@ -107,6 +107,7 @@ impl World {
     /// Goes on until `main` has finished or the run has to end.
     fn drive(&mut self, main: &JoinHandle<()>, progress: Option<&AtomicU64>) {
         let core = self.handle.core.clone();
+        core.main.set(main.task());
         core.attention.set(true);
         loop {
             if core.attention.replace(false) && self.attend(main) {
@@ -347,16 +348,16 @@ fn put_back(core: &Core, task: TaskRef, info: TaskInfo, body: Body) {
     let mut agenda = core.agenda.borrow_mut();
     let entry = agenda.tasks.of_mut(task);
     entry.body = Some(body);
+    let is_woken = entry.turn == Turn::RunningAndWoken;
+    entry.turn = if is_woken { Turn::Queued } else { Turn::Asleep };
     // Mostly it is the same as before; and what was written by words is not to be read at once as a whole.
     let waiting = core.waiting.get();
-    if !std::ptr::eq(waiting, entry.waiting) {
-        entry.waiting = waiting;
+    let note = agenda.tasks.note_mut(task);
+    if !std::ptr::eq(waiting, note.waiting) {
+        note.waiting = waiting;
     }
-    if entry.turn == Turn::RunningAndWoken {
-        entry.turn = Turn::Queued;
+    if is_woken {
         agenda.schedule(core, task, info);
-    } else {
-        entry.turn = Turn::Asleep;
     }
 }
 
@@ -381,7 +382,8 @@ fn take_foreign_wakes(handle: &Handle) {
 /// A task as the reader of a report knows it.
 pub(crate) fn describe(core: &Core, slot: u32) -> String {
     match core.agenda.borrow().tasks.at(slot) {
-        Some(TaskEntry { info: TaskInfo { owner, .. }, name, key, place, .. }) => {
+        Some((entry, TaskNote { name, key, place, .. })) => {
+            let owner = entry.info.owner;
             let name = if name.is_empty() { "unnamed task" } else { name };
             let key = if *key == 0 { String::new() } else { format!("({key})") };
             format!("{name}{key} of {} (incarnation {}), spawned at {place}", owner.node, owner.incarnation)
@@ -394,7 +396,7 @@ pub(crate) fn describe(core: &Core, slot: u32) -> String {
 fn waiting_list(core: &Core) -> String {
     let mut tasks: Vec<(u64, u32, &str)> = {
         let agenda = core.agenda.borrow();
-        agenda.tasks.iter().map(|entry| (entry.born, entry.task.slot(), entry.waiting)).collect()
+        agenda.tasks.iter().map(|(entry, note)| (note.born, entry.task.slot(), note.waiting)).collect()
     };
     tasks.sort_unstable();
     const SHOWN: usize = 40;

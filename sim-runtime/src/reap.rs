@@ -16,15 +16,20 @@ use crate::world::{Core, Handle, World};
 impl Core {
     /// A task's future is gone: its place or what came of it goes to whom it belongs.
     pub(crate) fn end_task(&self, task: TaskRef, mut body: Body) {
-        if self.agenda.borrow().tasks.of(task).detached {
+        let mut agenda = self.agenda.borrow_mut();
+        if agenda.tasks.of(task).detached {
+            drop(agenda);
             body.as_mut().forget();
+            agenda = self.agenda.borrow_mut();
         }
-        let joiner = self.agenda.borrow_mut().tasks.end(task, body);
+        let joiner = agenda.tasks.end(task, body);
+        drop(agenda);
         if let Some(joiner) = joiner {
             joiner.wake();
         }
-        // Perhaps it was the main one.
-        self.attention.set(true);
+        if self.main.get() == Some(task) {
+            self.attention.set(true);
+        }
     }
 }
 
@@ -61,8 +66,8 @@ impl Handle {
         let core = &self.core;
         {
             let mut agenda = core.agenda.borrow_mut();
-            let its = agenda.tasks.iter().filter(|entry| entry.info.owner == owner);
-            let mut tasks: Vec<(u64, TaskRef)> = its.map(|entry| (entry.born, entry.task)).collect();
+            let its = agenda.tasks.iter().filter(|(entry, _)| entry.info.owner == owner);
+            let mut tasks: Vec<(u64, TaskRef)> = its.map(|(entry, note)| (note.born, entry.task)).collect();
             tasks.sort_unstable_by_key(|(born, _)| *born);
             // A task that is woken while its incarnation is dead goes to `reap`; one that had been woken before
             // is in a queue already.

@@ -197,11 +197,12 @@ const SORTED_FROM: usize = 32;
 pub(crate) struct Ready {
     /// The only one, as is nearly always the case: it needs no rank.
     alone: Option<(TaskRef, TaskInfo)>,
-    /// When they are several, all of them but those in `sorted`.
-    heap: BinaryHeap<Entry>,
-    /// What had gathered in the heap when it was first asked, the highest last: a crowd is sorted faster than it is taken
-    /// from a heap.
+    /// What came when there were several, since the last one was taken.
+    fresh: Vec<Entry>,
+    /// A crowd that came at once, the highest last: it is sorted faster than it is taken from a heap.
     sorted: Vec<Entry>,
+    /// The others.
+    heap: BinaryHeap<Entry>,
     /// How many there are in all.
     len: usize,
     pushed: u64,
@@ -222,7 +223,7 @@ impl Ready {
     fn compete(&mut self, task: TaskRef, info: TaskInfo, ranking: &mut Ranking, now_ns: u64) {
         for (task, info) in self.alone.take().into_iter().chain([(task, info)]) {
             let rank = ranking.rank(info, now_ns);
-            self.heap.push(Entry { rank, order: self.pushed, task });
+            self.fresh.push(Entry { rank, order: self.pushed, task });
             self.pushed += 1;
         }
     }
@@ -242,10 +243,11 @@ impl Ready {
     }
 
     fn pop_highest(&mut self) -> Option<TaskRef> {
-        if self.sorted.is_empty() && self.heap.len() > SORTED_FROM {
-            let empty = BinaryHeap::from(std::mem::take(&mut self.sorted));
-            self.sorted = std::mem::replace(&mut self.heap, empty).into_vec();
+        if self.sorted.is_empty() && self.fresh.len() > SORTED_FROM {
+            std::mem::swap(&mut self.sorted, &mut self.fresh);
             self.sorted.sort_unstable();
+        } else {
+            self.heap.extend(self.fresh.drain(..));
         }
         let from_heap = match (self.heap.peek(), self.sorted.last()) {
             (Some(in_heap), Some(sorted)) => in_heap > sorted,
@@ -262,6 +264,7 @@ impl Ready {
             return vec![alone];
         }
         let mut out: Vec<Entry> = self.sorted.extract_if(.., |entry| taken(entry.task)).collect();
+        out.extend(self.fresh.extract_if(.., |entry| taken(entry.task)));
         if self.heap.iter().any(|entry| taken(entry.task)) {
             let all = std::mem::take(&mut self.heap).into_vec();
             let (gone, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|entry| taken(entry.task));

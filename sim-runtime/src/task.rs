@@ -19,7 +19,7 @@ use crate::context;
 use crate::node::Owner;
 use crate::rng::{hash_name, mix};
 use crate::schedule::TaskInfo;
-use crate::tasks::{TaskEntry, Turn};
+use crate::tasks::{TaskNote, Turn};
 use crate::waker::TaskRef;
 use crate::world::Handle;
 
@@ -52,6 +52,11 @@ impl<T> JoinHandle<T> {
         }
     }
 
+    /// The task, until what came of it has been taken.
+    pub(crate) fn task(&self) -> Option<TaskRef> {
+        self.task
+    }
+
     /// Whether it has returned, panicked or been dropped.
     #[inline]
     pub fn is_finished(&self) -> bool {
@@ -79,11 +84,12 @@ impl<T: 'static> Future for JoinHandle<T> {
             self.task = None;
             return Poll::Ready(came.expect("something came of a task that is over"));
         }
-        let known = entry.joiner.as_ref().is_some_and(|known| known.will_wake(cx.waker()));
+        let joiner = &agenda.tasks.note_mut(task).joiner;
+        let is_known = joiner.as_ref().is_some_and(|known| known.will_wake(cx.waker()));
         drop(agenda);
-        if !known {
+        if !is_known {
             let joiner = cx.waker().clone();
-            let before = core.agenda.borrow_mut().tasks.of_mut(task).joiner.replace(joiner);
+            let before = core.agenda.borrow_mut().tasks.note_mut(task).joiner.replace(joiner);
             drop(before);
         }
         self.handle.note_waiting("join");
@@ -94,20 +100,17 @@ impl<T: 'static> Future for JoinHandle<T> {
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
         let Some(task) = self.task else { return };
-        let (joiner, body) = {
+        let left = {
             let mut agenda = self.handle.core.agenda.borrow_mut();
             let entry = agenda.tasks.of_mut(task);
             entry.detached = true;
-            let joiner = entry.joiner.take();
-            if entry.turn == Turn::Over {
-                let body = entry.body.take();
+            let body = if entry.turn == Turn::Over { entry.body.take() } else { None };
+            if body.is_some() {
                 agenda.tasks.vacate(task);
-                (joiner, body)
-            } else {
-                (joiner, None)
             }
+            (agenda.tasks.note_mut(task).joiner.take(), body)
         };
-        drop((joiner, body));
+        drop(left);
     }
 }
 
@@ -198,27 +201,11 @@ impl Handle {
         let path = mix(u64::from(owner.node.0), self.current_identity());
         let info = TaskInfo { identity: mix(path, mix(name_hash, key)), owner };
         let born = core.born.replace(core.born.get() + 1);
-        let (slot, spent) = agenda.tasks.next_place();
-        let task = TaskRef::new(core.number(), slot, born);
-        let entry = agenda.tasks.start(TaskEntry {
-            task,
-            body: Some(embody(spent, future)),
-            info,
-            number: 0,
-            turn: Turn::Queued,
-            aborted: false,
-            detached: false,
-            polls_at_instant: 0,
-            polled_at_ns: u64::MAX,
-            joiner: None,
-            waiting: "its first poll",
-            born,
-            name,
-            key,
-            place,
-        });
+        let note = TaskNote { waiting: "its first poll", joiner: None, born, name, key, place };
+        let (task, spent) = agenda.tasks.start(|slot| TaskRef::new(core.number(), slot, born), info, note);
+        agenda.tasks.of_mut(task).body = Some(embody(spent, future));
         if let Some(tape) = &core.tape {
-            tape.spawned(slot, entry);
+            tape.spawned(task.slot(), info, agenda.tasks.note_mut(task));
         }
         agenda.schedule(core, task, info);
         drop(agenda);

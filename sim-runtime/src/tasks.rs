@@ -15,24 +15,31 @@ use crate::body::Body;
 use crate::schedule::TaskInfo;
 use crate::waker::{MOST_TASKS, TaskRef};
 
-/// What the world knows of a task.
+/// What each turn of a task needs: a line of the processor's cache.
+#[repr(align(64))]
 pub(crate) struct TaskEntry {
     pub(crate) task: TaskRef,
     /// `None` while it is being polled or dropped. Of a task that is over: what came of it, or nothing.
     pub(crate) body: Option<Body>,
     pub(crate) info: TaskInfo,
+    pub(crate) polled_at_ns: u64,
+    pub(crate) polls_at_instant: u32,
     /// How records name it, less one.
     pub(crate) number: u32,
     pub(crate) turn: Turn,
     pub(crate) aborted: bool,
     /// Nobody will ask what came of it.
     pub(crate) detached: bool,
-    pub(crate) polls_at_instant: u32,
-    pub(crate) polled_at_ns: u64,
-    /// Who waits for its end.
-    pub(crate) joiner: Option<Waker>,
+}
+
+const _: () = assert!(size_of::<TaskEntry>() == 64);
+
+/// What else the world knows of a task.
+pub(crate) struct TaskNote {
     /// What its last poll ended waiting for.
     pub(crate) waiting: &'static str,
+    /// Who waits for its end.
+    pub(crate) joiner: Option<Waker>,
     /// Number of the spawn in this world.
     pub(crate) born: u64,
     pub(crate) name: &'static str,
@@ -58,7 +65,10 @@ pub(crate) enum Turn {
 /// All tasks of a world, and the places of some that were.
 #[derive(Default)]
 pub(crate) struct Tasks {
+    /// By place.
     entries: Vec<TaskEntry>,
+    /// By place.
+    notes: Vec<TaskNote>,
     vacant: Vec<u32>,
     /// Numbers below `numbers` that are free.
     free: Vec<u32>,
@@ -72,13 +82,14 @@ impl Tasks {
     }
 
     /// Those that are alive.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &TaskEntry> {
-        self.entries.iter().filter(|entry| entry.turn != Turn::Over)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&TaskEntry, &TaskNote)> {
+        self.entries.iter().zip(&self.notes).filter(|(entry, _)| entry.turn != Turn::Over)
     }
 
     /// The task in that place, if one is alive there.
-    pub(crate) fn at(&self, slot: u32) -> Option<&TaskEntry> {
-        self.entries.get(slot as usize).filter(|entry| entry.turn != Turn::Over)
+    pub(crate) fn at(&self, slot: u32) -> Option<(&TaskEntry, &TaskNote)> {
+        let entry = self.entries.get(slot as usize).filter(|entry| entry.turn != Turn::Over)?;
+        Some((entry, &self.notes[slot as usize]))
     }
 
     /// The entry of `task`, unless its place has been given to another. Perhaps it is over.
@@ -99,34 +110,56 @@ impl Tasks {
         &mut self.entries[task.slot() as usize]
     }
 
-    /// The place of the next task, and the spent body there.
+    /// What else is known of such a task.
     #[inline]
-    pub(crate) fn next_place(&mut self) -> (u32, Option<Body>) {
-        match self.vacant.last() {
-            Some(slot) => (*slot, self.entries[*slot as usize].body.take()),
-            None => {
-                assert!(self.entries.len() < MOST_TASKS, "fewer than 2^24 tasks are alive at once");
-                (self.entries.len() as u32, None)
-            }
-        }
+    pub(crate) fn note_mut(&mut self, task: TaskRef) -> &mut TaskNote {
+        &mut self.notes[task.slot() as usize]
     }
 
-    /// Adds a task at the place that was said to be the next, and gives it a number.
+    /// Adds a task that is queued and has no body yet; also the spent body that is in its place.
     #[inline]
-    pub(crate) fn start(&mut self, mut entry: TaskEntry) -> &TaskEntry {
-        entry.number = self.free.pop().unwrap_or_else(|| {
+    pub(crate) fn start(
+        &mut self,
+        refer: impl FnOnce(u32) -> TaskRef,
+        info: TaskInfo,
+        note: TaskNote,
+    ) -> (TaskRef, Option<Body>) {
+        let number = self.free.pop().unwrap_or_else(|| {
             self.numbers += 1;
             self.numbers - 1
         });
-        let slot = entry.task.slot() as usize;
-        if slot == self.entries.len() {
-            self.entries.push(entry);
-        } else {
-            let freed = self.vacant.pop();
-            debug_assert_eq!(freed, Some(slot as u32));
-            self.entries[slot] = entry;
-        }
-        &self.entries[slot]
+        let Some(slot) = self.vacant.pop() else {
+            let slot = self.entries.len();
+            assert!(slot < MOST_TASKS, "fewer than 2^24 tasks are alive at once");
+            let task = refer(slot as u32);
+            self.entries.push(TaskEntry {
+                task,
+                body: None,
+                info,
+                polled_at_ns: u64::MAX,
+                polls_at_instant: 0,
+                number,
+                turn: Turn::Queued,
+                aborted: false,
+                detached: false,
+            });
+            self.notes.push(note);
+            return (task, None);
+        };
+        // Field by field: what is written by words is not to be copied as a whole at once.
+        let task = refer(slot);
+        let entry = &mut self.entries[slot as usize];
+        entry.task = task;
+        entry.info = info;
+        entry.polled_at_ns = u64::MAX;
+        entry.number = number;
+        entry.turn = Turn::Queued;
+        (entry.aborted, entry.detached) = (false, false);
+        let TaskNote { waiting, joiner, born, name, key, place } = note;
+        let note = &mut self.notes[slot as usize];
+        (note.waiting, note.joiner, note.born) = (waiting, joiner, born);
+        (note.name, note.key, note.place) = (name, key, place);
+        (task, entry.body.take())
     }
 
     /// A task's future is gone; `body` is what remains. Who is to be told.
@@ -140,7 +173,7 @@ impl Tasks {
         if entry.detached {
             self.vacant.push(slot);
         }
-        entry.joiner.take()
+        self.notes[slot as usize].joiner.take()
     }
 
     /// Nobody will ask any more for what came of a task that is over.

@@ -78,7 +78,9 @@ fn tick_of(at_ns: u64) -> u64 {
     at_ns >> TICK_BITS
 }
 
+/// A line of the processor's cache.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Slot {
     deadline_ns: u64,
     order: u64,
@@ -230,12 +232,10 @@ impl Timers {
     fn pop_within(&mut self, limit_ns: u64, wheels_too: bool) -> Option<(u64, Fire)> {
         loop {
             match self.peek() {
+                // Even one that was cancelled says that all others are later.
+                Some(((deadline_ns, ..), _)) if deadline_ns > limit_ns => return None,
                 Some(((deadline_ns, _, slot), is_late)) => {
-                    let entry = &mut self.slots[slot as usize];
-                    if deadline_ns > limit_ns && entry.fire.is_some() {
-                        return None;
-                    }
-                    let fire = entry.fire.take();
+                    let fire = self.slots[slot as usize].fire.take();
                     self.release(slot);
                     if is_late {
                         self.late.pop();

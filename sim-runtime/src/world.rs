@@ -131,6 +131,8 @@ pub(crate) struct Core {
     pub(crate) now_ns: Cell<u64>,
     pub(crate) agenda: RefCell<Agenda>,
     pub(crate) born: Cell<u64>,
+    /// The task with whose end the run ends.
+    pub(crate) main: Cell<Option<TaskRef>>,
     last_place: Cell<(Option<&'static Location<'static>>, u64)>,
     pub(crate) roles_taken: Cell<u64>,
     pub(crate) current: Cell<Current>,
@@ -508,6 +510,7 @@ impl World {
             now_ns: Cell::new(0),
             agenda: RefCell::new(Agenda::new(Ranking::new(options.schedule, options.chance, seed), host)),
             born: Cell::new(0),
+            main: Cell::new(None),
             last_place: Cell::new((None, 0)),
             roles_taken: Cell::new(0),
             current: Cell::new(Current::HOST),

@@ -17,7 +17,7 @@ use crate::ambient::Door;
 use crate::node::Owner;
 use crate::rng::{hash_bytes, hash_name, mix};
 use crate::schedule::TaskInfo;
-use crate::tasks::TaskEntry;
+use crate::tasks::TaskNote;
 use crate::timer::Fire;
 use crate::trace::Record;
 use crate::verdict::RunReport;
@@ -84,7 +84,7 @@ impl Entry {
 
 /// Who a task is.
 #[derive(Copy, Clone, Debug)]
-struct TaskNote {
+struct Identified {
     owner: Owner,
     name: &'static str,
     key: u64,
@@ -94,7 +94,7 @@ struct TaskNote {
 #[derive(Debug, Default)]
 struct Content {
     entries: Vec<Entry>,
-    tasks: Vec<TaskNote>,
+    tasks: Vec<Identified>,
     /// Places in `tasks`, plus one, by the slot of a living task.
     by_slot: Vec<u32>,
     streams: BTreeMap<u64, String>,
@@ -177,10 +177,10 @@ impl Tape {
     }
 
     #[cold]
-    pub(crate) fn spawned(&self, slot: u32, task: &TaskEntry) {
+    pub(crate) fn spawned(&self, slot: u32, info: TaskInfo, note: &TaskNote) {
         let mut content = self.0.borrow_mut();
-        let TaskEntry { info: TaskInfo { owner, .. }, name, key, place, .. } = *task;
-        content.tasks.push(TaskNote { owner, name, key, place });
+        let TaskNote { name, key, place, .. } = *note;
+        content.tasks.push(Identified { owner: info.owner, name, key, place });
         let number = content.tasks.len() as u32;
         if content.by_slot.len() <= slot as usize {
             content.by_slot.resize(slot as usize + 1, 0);
@@ -232,7 +232,7 @@ impl Tape {
 #[derive(Debug)]
 pub(super) struct Recording {
     entries: Vec<Entry>,
-    tasks: Vec<TaskNote>,
+    tasks: Vec<Identified>,
     streams: BTreeMap<u64, String>,
     /// From where the marked entry came.
     pub(super) marked: Option<Backtrace>,
@@ -324,7 +324,7 @@ impl Recording {
         Line {
             number: at as u64,
             time_ns: *time_ns,
-            task: task.map(TaskNote::to_string).unwrap_or_default(),
+            task: task.map(Identified::to_string).unwrap_or_default(),
             spawned_at: task.map(|task| task.place.to_string()).unwrap_or_default(),
             what,
             record,
@@ -332,7 +332,7 @@ impl Recording {
     }
 }
 
-impl std::fmt::Display for TaskNote {
+impl std::fmt::Display for Identified {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { owner, name, key, .. } = self;
         let name = if name.is_empty() { "unnamed task" } else { name };

@@ -12,7 +12,7 @@
 
 use crate::node::{Node, NodeId, Owner};
 use crate::rng::{BUCKET_NS, Field};
-use crate::schedule::{Ranking, Ready, TaskInfo};
+use crate::schedule::{Ranking, Ready};
 use crate::tasks::{Tasks, Turn};
 use crate::timer::{Fire, Timers};
 use crate::waker::TaskRef;
@@ -61,15 +61,15 @@ impl Agenda {
             }
             Turn::Queued | Turn::RunningAndWoken | Turn::Over => return,
         }
-        let info = entry.info;
-        self.schedule(core, task, info);
+        let owner = entry.info.owner;
+        self.schedule(core, task, owner);
     }
 
     /// A task became ready: it is queued, held back with its node, or marked to be dropped.
     #[inline]
-    pub(crate) fn schedule(&mut self, core: &Core, task: TaskRef, info: TaskInfo) {
+    pub(crate) fn schedule(&mut self, core: &Core, task: TaskRef, owner: Owner) {
         let now_ns = core.now_ns.get();
-        let Owner { node: id, incarnation } = info.owner;
+        let Owner { node: id, incarnation } = owner;
         let node = &mut self.nodes[id.index()];
         if !node.is_live(incarnation) {
             self.reap.push(task);
@@ -80,13 +80,13 @@ impl Agenda {
             node.held.push(task);
             return;
         }
-        self.ready.push(task, info, &mut self.ranking, now_ns);
+        self.ready.push(task, &self.tasks, &mut self.ranking, now_ns);
     }
 
     /// Tasks that were held back are held no longer.
     pub(crate) fn queue_all(&mut self, tasks: Vec<TaskRef>, now_ns: u64) {
         for task in tasks {
-            self.ready.push(task, self.tasks.of(task).info, &mut self.ranking, now_ns);
+            self.ready.push(task, &self.tasks, &mut self.ranking, now_ns);
         }
     }
 

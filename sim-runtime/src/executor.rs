@@ -194,7 +194,7 @@ impl World {
                 return match agenda.ready.pop() {
                     Some(task) => {
                         self.steps += 1;
-                        pick(core, agenda, task)
+                        pick(core, agenda, task, self.instants)
                     }
                     None if agenda.timers.len() > 0 => Next::Limit,
                     None => Next::Dry,
@@ -202,6 +202,7 @@ impl World {
             };
             if deadline_ns != now_ns {
                 core.now_ns.set(deadline_ns);
+                self.instants = self.instants.wrapping_add(1);
                 self.instant_began = self.steps + 1;
             }
             self.steps += 1;
@@ -287,14 +288,13 @@ impl World {
 
 /// Takes a task's body out to be polled. A million different tasks at an instant are fine, a million polls of one are not.
 #[inline]
-fn pick(core: &Core, agenda: &mut Agenda, task: TaskRef) -> Next {
+fn pick(core: &Core, agenda: &mut Agenda, task: TaskRef, instant: u32) -> Next {
     let entry = agenda.tasks.of_mut(task);
     if entry.aborted {
         return Next::Drop(task);
     }
-    let now_ns = core.now_ns.get();
-    if entry.polled_at_ns != now_ns {
-        (entry.polled_at_ns, entry.polls_at_instant) = (now_ns, 0);
+    if entry.instant != instant {
+        (entry.instant, entry.polls_at_instant) = (instant, 0);
     }
     entry.polls_at_instant += 1;
     entry.turn = Turn::Running;
@@ -350,14 +350,14 @@ fn put_back(core: &Core, task: TaskRef, info: TaskInfo, body: Body) {
     entry.body = Some(body);
     let is_woken = entry.turn == Turn::RunningAndWoken;
     entry.turn = if is_woken { Turn::Queued } else { Turn::Asleep };
-    // Mostly it is the same as before; and what was written by words is not to be read at once as a whole.
+    // Mostly it is the same as before.
     let waiting = core.waiting.get();
-    let note = agenda.tasks.note_mut(task);
-    if !std::ptr::eq(waiting, note.waiting) {
-        note.waiting = waiting;
+    if waiting.as_ptr().addr() != entry.waiting_at {
+        entry.waiting_at = waiting.as_ptr().addr();
+        agenda.tasks.note_mut(task).waiting = waiting;
     }
     if is_woken {
-        agenda.schedule(core, task, info);
+        agenda.schedule(core, task, info.owner);
     }
 }
 

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::node::Owner;
 use crate::rng::{BUCKET_NS, Chance, Stream, hash_name, mix};
+use crate::tasks::Tasks;
 use crate::waker::TaskRef;
 
 /// What a scheduler may know of a task.
@@ -196,7 +197,7 @@ const SORTED_FROM: usize = 32;
 #[derive(Default)]
 pub(crate) struct Ready {
     /// The only one, as is nearly always the case: it needs no rank.
-    alone: Option<(TaskRef, TaskInfo)>,
+    alone: Option<TaskRef>,
     /// What came when there were several, since the last one was taken.
     fresh: Vec<Entry>,
     /// A crowd that came at once, the highest last: it is sorted faster than it is taken from a heap.
@@ -211,18 +212,18 @@ pub(crate) struct Ready {
 impl Ready {
     /// Adds a task that became ready at `now_ns`.
     #[inline]
-    pub(crate) fn push(&mut self, task: TaskRef, info: TaskInfo, ranking: &mut Ranking, now_ns: u64) {
+    pub(crate) fn push(&mut self, task: TaskRef, tasks: &Tasks, ranking: &mut Ranking, now_ns: u64) {
         self.len += 1;
         if self.len == 1 && ranking.is_pure() {
-            self.alone = Some((task, info));
+            self.alone = Some(task);
         } else {
-            self.compete(task, info, ranking, now_ns);
+            self.compete(task, tasks, ranking, now_ns);
         }
     }
 
-    fn compete(&mut self, task: TaskRef, info: TaskInfo, ranking: &mut Ranking, now_ns: u64) {
-        for (task, info) in self.alone.take().into_iter().chain([(task, info)]) {
-            let rank = ranking.rank(info, now_ns);
+    fn compete(&mut self, task: TaskRef, tasks: &Tasks, ranking: &mut Ranking, now_ns: u64) {
+        for task in self.alone.take().into_iter().chain([task]) {
+            let rank = ranking.rank(tasks.of(task).info, now_ns);
             self.fresh.push(Entry { rank, order: self.pushed, task });
             self.pushed += 1;
         }
@@ -236,7 +237,7 @@ impl Ready {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<TaskRef> {
         self.len = self.len.checked_sub(1)?;
-        if let Some((task, _)) = self.alone.take() {
+        if let Some(task) = self.alone.take() {
             return Some(task);
         }
         self.pop_highest()
@@ -259,7 +260,7 @@ impl Ready {
 
     /// Takes out those for which `taken` holds, in order of waking.
     pub(crate) fn extract(&mut self, taken: impl Fn(TaskRef) -> bool) -> Vec<TaskRef> {
-        if let Some((alone, _)) = self.alone.take_if(|(task, _)| taken(*task)) {
+        if let Some(alone) = self.alone.take_if(|task| taken(*task)) {
             self.len = 0;
             return vec![alone];
         }

@@ -207,7 +207,7 @@ impl Handle {
         if let Some(tape) = &core.tape {
             tape.spawned(task.slot(), info, agenda.tasks.note_mut(task));
         }
-        agenda.schedule(core, task, info);
+        agenda.schedule(core, task, owner);
         drop(agenda);
         JoinHandle { task: Some(task), handle: self.clone(), value: PhantomData }
     }

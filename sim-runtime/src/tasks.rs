@@ -22,7 +22,10 @@ pub(crate) struct TaskEntry {
     /// `None` while it is being polled or dropped. Of a task that is over: what came of it, or nothing.
     pub(crate) body: Option<Body>,
     pub(crate) info: TaskInfo,
-    pub(crate) polled_at_ns: u64,
+    /// Where the text `waiting` of its note is.
+    pub(crate) waiting_at: usize,
+    /// In which instant, as the world counts them modulo 2^32, it was polled last, and how often.
+    pub(crate) instant: u32,
     pub(crate) polls_at_instant: u32,
     /// How records name it, less one.
     pub(crate) number: u32,
@@ -136,7 +139,8 @@ impl Tasks {
                 task,
                 body: None,
                 info,
-                polled_at_ns: u64::MAX,
+                waiting_at: 0,
+                instant: 0,
                 polls_at_instant: 0,
                 number,
                 turn: Turn::Queued,
@@ -151,7 +155,7 @@ impl Tasks {
         let entry = &mut self.entries[slot as usize];
         entry.task = task;
         entry.info = info;
-        entry.polled_at_ns = u64::MAX;
+        (entry.waiting_at, entry.polls_at_instant) = (0, 0);
         entry.number = number;
         entry.turn = Turn::Queued;
         (entry.aborted, entry.detached) = (false, false);

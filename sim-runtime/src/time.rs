@@ -159,6 +159,11 @@ pub const DRIFTING: &str = "waits on a drifting clock";
 pub const STEPPED: &str = "wall times read after a step";
 
 impl Handle {
+    #[cold]
+    fn count_drifting(&self) {
+        self.count(DRIFTING, 1);
+    }
+
     fn local_ns(&self, node: NodeId) -> u64 {
         self.core.agenda.borrow().nodes[node.index()].clock.local_ns(self.now_ns())
     }
@@ -226,6 +231,7 @@ impl Sleep {
         matches!(self.state, SleepState::Done)
     }
 
+    #[cold]
     fn poll_never(&self) -> Poll<()> {
         if let SleepState::Never { handle } = &self.state {
             handle.note_waiting("the end of time");
@@ -240,7 +246,7 @@ impl Sleep {
         let mut agenda = handle.core.agenda.borrow_mut();
         let clock = &agenda.nodes[handle.owner().node.index()].clock;
         if clock.drift_ppm != 0 {
-            handle.count(DRIFTING, 1);
+            handle.count_drifting();
         }
         let local_ns = match self.state {
             SleepState::After(duration_ns) => clock.local_ns(now_ns).saturating_add(duration_ns),

@@ -21,19 +21,19 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::task::Waker;
 
+use slab::Slab;
+
 use crate::device::DeviceId;
 use crate::node::NodeId;
 use crate::waker::TaskRef;
 
 /// What a timer does when its time has come.
-// A tag of a whole word, so that it is moved by words: a wide load after narrow stores stalls the processor.
 #[derive(Debug)]
-#[repr(u64)]
 pub(crate) enum Fire {
     /// Wakes a task.
     Task(TaskRef),
     /// Wakes what is no task of a world: one of the futures that a task keeps several of.
-    Wake(Box<Waker>),
+    Wake(Waker),
     /// Calls a device with a token of its own choosing.
     Device(DeviceId, u64),
     /// Lets the held wakes of a node go.
@@ -46,8 +46,31 @@ impl Fire {
     pub(crate) fn waking(waker: &Waker) -> Self {
         match TaskRef::of(waker) {
             Some(task) => Self::Task(task),
-            None => Self::Wake(Box::new(waker.clone())),
+            None => Self::Wake(waker.clone()),
         }
+    }
+}
+
+/// The same in two words, which go through registers: what is written by bytes and read as a whole stalls the processor.
+#[derive(Copy, Clone, Debug)]
+struct Packed {
+    /// The kind in the lowest byte; above it which device or node.
+    what: u64,
+    /// The task, the token, or the place of the waker among `wakers`.
+    arg: u64,
+}
+
+impl Packed {
+    /// It has fired or was cancelled.
+    const NOTHING: Self = Self { what: 0, arg: 0 };
+    const TASK: u64 = 1;
+    const WAKE: u64 = 2;
+    const DEVICE: u64 = 3;
+    const RELEASE: u64 = 4;
+
+    #[inline]
+    fn is_nothing(self) -> bool {
+        self.what == 0
     }
 }
 
@@ -90,8 +113,7 @@ struct Slot {
     generation: u32,
     /// In which list it stands.
     list: u16,
-    /// `None` when it has fired or was cancelled.
-    fire: Option<Fire>,
+    fire: Packed,
 }
 
 /// A timer that is due: when, the number of its insertion, and its slot.
@@ -118,6 +140,7 @@ pub(crate) struct Timers {
     far_tick: u64,
     pending: usize,
     inserted: u64,
+    wakers: Slab<Waker>,
 }
 
 impl Default for Timers {
@@ -135,6 +158,7 @@ impl Default for Timers {
             far_tick: u64::MAX,
             pending: 0,
             inserted: 0,
+            wakers: Slab::new(),
         }
     }
 }
@@ -150,35 +174,70 @@ impl Timers {
     }
 
     #[inline]
+    fn pack(&mut self, fire: Fire) -> Packed {
+        match fire {
+            Fire::Task(task) => Packed { what: Packed::TASK, arg: task.bits() },
+            Fire::Device(id, token) => Packed { what: Packed::DEVICE | u64::from(id.0) << 8, arg: token },
+            Fire::Release(node) => Packed { what: Packed::RELEASE | u64::from(node.0) << 8, arg: 0 },
+            Fire::Wake(waker) => Packed { what: Packed::WAKE, arg: self.keep(waker) },
+        }
+    }
+
+    #[cold]
+    fn keep(&mut self, waker: Waker) -> u64 {
+        self.wakers.insert(waker) as u64
+    }
+
+    /// `None` for nothing.
+    #[inline]
+    fn unpack(&mut self, Packed { what, arg }: Packed) -> Option<Fire> {
+        match what & 0xFF {
+            Packed::TASK => Some(Fire::Task(TaskRef::from_bits(arg))),
+            Packed::DEVICE => Some(Fire::Device(DeviceId((what >> 8) as u8), arg)),
+            Packed::RELEASE => Some(Fire::Release(NodeId((what >> 8) as u16))),
+            Packed::WAKE => Some(Fire::Wake(self.wakers.remove(arg as usize))),
+            _ => None,
+        }
+    }
+
+    #[inline]
     pub(crate) fn insert(&mut self, deadline_ns: u64, fire: Fire) -> TimerKey {
+        let fire = self.pack(fire);
+        self.insert_packed(deadline_ns, fire)
+    }
+
+    fn insert_packed(&mut self, deadline_ns: u64, fire: Packed) -> TimerKey {
         let order = self.inserted;
         self.inserted += 1;
         self.pending += 1;
-        let (next, previous, list) = (NIL, NIL, DUE);
         let slot = match self.free.pop() {
-            Some(slot) => slot,
+            Some(slot) => {
+                let entry = &mut self.slots[slot as usize];
+                (entry.deadline_ns, entry.order, entry.fire) = (deadline_ns, order, fire);
+                slot
+            }
             None => {
                 let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 timers are pending");
-                self.slots.push(Slot { deadline_ns, order, next, previous, generation: 0, list, fire: None });
+                let (next, previous, list) = (NIL, NIL, DUE);
+                self.slots.push(Slot { deadline_ns, order, next, previous, generation: 0, list, fire });
                 slot
             }
         };
-        let (current_tick, tick) = (self.current_tick, tick_of(deadline_ns));
-        let entry = &mut self.slots[slot as usize];
-        (entry.deadline_ns, entry.order, entry.fire) = (deadline_ns, order, Some(fire));
-        let key = TimerKey { slot, generation: entry.generation };
-        if tick <= current_tick {
-            entry.list = DUE;
+        let tick = tick_of(deadline_ns);
+        let generation = if tick <= self.current_tick {
             self.late.push(Reverse((deadline_ns, order, slot)));
+            let entry = &mut self.slots[slot as usize];
+            entry.list = DUE;
+            entry.generation
         } else {
-            self.link(slot, tick);
-        }
-        key
+            self.link(slot, tick)
+        };
+        TimerKey { slot, generation }
     }
 
-    /// Puts a timer of a later tick into the list where it belongs in view of the current one.
+    /// Puts a timer of a later tick into the list where it belongs in view of the current one; its generation.
     #[inline]
-    fn link(&mut self, slot: u32, tick: u64) {
+    fn link(&mut self, slot: u32, tick: u64) -> u32 {
         let list = if tick - self.current_tick < NEAR as u64 {
             let list = tick as usize % NEAR;
             self.near_words |= 1 << (list / 64);
@@ -193,6 +252,7 @@ impl Timers {
         }
         let entry = &mut self.slots[slot as usize];
         (entry.next, entry.previous, entry.list) = (head, NIL, list as u16);
+        entry.generation
     }
 
     fn far_list(&mut self, tick: u64) -> usize {
@@ -235,14 +295,13 @@ impl Timers {
                 // Even one that was cancelled says that all others are later.
                 Some(((deadline_ns, ..), _)) if deadline_ns > limit_ns => return None,
                 Some(((deadline_ns, _, slot), is_late)) => {
-                    let fire = self.slots[slot as usize].fire.take();
-                    self.release(slot);
+                    let fire = self.release(slot);
                     if is_late {
                         self.late.pop();
                     } else {
                         self.batch.pop();
                     }
-                    match fire {
+                    match self.unpack(fire) {
                         Some(fire) => {
                             self.pending -= 1;
                             return Some((deadline_ns, fire));
@@ -257,11 +316,13 @@ impl Timers {
         }
     }
 
+    /// Gives the slot back; what its timer was to do.
     #[inline]
-    fn release(&mut self, slot: u32) {
+    fn release(&mut self, slot: u32) -> Packed {
         let entry = &mut self.slots[slot as usize];
         entry.generation = entry.generation.wrapping_add(1);
         self.free.push(slot);
+        std::mem::replace(&mut entry.fire, Packed::NOTHING)
     }
 
     /// Moves the current tick to the next at which something is due, or has to move to a finer wheel. Nothing is due.
@@ -342,7 +403,9 @@ impl Timers {
                         self.slots[slot as usize].list = DUE;
                         self.batch.push((deadline_ns, order, slot));
                     }
-                    tick => self.link(slot, tick),
+                    tick => {
+                        self.link(slot, tick);
+                    }
                 }
                 slot = next;
             }
@@ -364,14 +427,17 @@ impl Timers {
     #[inline]
     pub(crate) fn cancel(&mut self, key: TimerKey) -> Option<Fire> {
         let entry = self.slots.get_mut(key.slot as usize).filter(|s| s.generation == key.generation)?;
-        let fire = entry.fire.take()?;
+        if entry.fire.is_nothing() {
+            return None;
+        }
         self.pending -= 1;
         if entry.list == DUE {
+            let fire = std::mem::replace(&mut entry.fire, Packed::NOTHING);
             self.dead += 1;
             if self.dead > SWEEP_FROM && self.dead > (self.late.len() + self.batch.len()) / 2 {
                 self.sweep();
             }
-            return Some(fire);
+            return self.unpack(fire);
         }
         let (next, previous, list) = (entry.next, entry.previous, usize::from(entry.list));
         if next != NIL {
@@ -385,8 +451,8 @@ impl Timers {
                 self.forget_list(list);
             }
         }
-        self.release(key.slot);
-        Some(fire)
+        let fire = self.release(key.slot);
+        self.unpack(fire)
     }
 
     /// Takes cancelled timers out of those that are due.
@@ -394,7 +460,7 @@ impl Timers {
         let slots = &self.slots;
         let mut dead = Vec::with_capacity(self.dead);
         let mut is_alive = |slot: u32| {
-            let is_alive = slots[slot as usize].fire.is_some();
+            let is_alive = !slots[slot as usize].fire.is_nothing();
             if !is_alive {
                 dead.push(slot);
             }
@@ -402,24 +468,28 @@ impl Timers {
         };
         self.batch.retain(|(_, _, slot)| is_alive(*slot));
         self.late.retain(|Reverse((_, _, slot))| is_alive(*slot));
-        dead.into_iter().for_each(|slot| self.release(slot));
+        for slot in dead {
+            self.release(slot);
+        }
         self.dead = 0;
     }
 
     /// Whom a pending timer wakes changes; when, does not. What is left over is returned.
-    pub(crate) fn rewake(&mut self, key: TimerKey, fire: Fire) -> Fire {
-        if let Some(entry) = self.slots.get_mut(key.slot as usize)
-            && entry.generation == key.generation
-            && let Some(known @ (Fire::Task(_) | Fire::Wake(_))) = &mut entry.fire
-        {
-            return std::mem::replace(known, fire);
+    pub(crate) fn rewake(&mut self, key: TimerKey, fire: Fire) -> Option<Fire> {
+        let entry = self.slots.get(key.slot as usize).filter(|s| s.generation == key.generation);
+        match entry.map(|entry| entry.fire.what) {
+            Some(Packed::TASK | Packed::WAKE) => {
+                let fire = self.pack(fire);
+                let before = std::mem::replace(&mut self.slots[key.slot as usize].fire, fire);
+                self.unpack(before)
+            }
+            _ => Some(fire),
         }
-        fire
     }
 
     /// Takes everything, for the end of a world.
     pub(crate) fn clear(&mut self) -> impl Sized + use<> {
-        std::mem::take(self).slots
+        std::mem::take(self).wakers
     }
 }
 

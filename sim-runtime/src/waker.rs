@@ -42,6 +42,16 @@ impl TaskRef {
     }
 
     #[inline]
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    #[inline]
     pub(crate) fn slot(self) -> u32 {
         (self.0 % (1 << SLOT_BITS)) as u32
     }

@@ -487,6 +487,8 @@ pub struct World {
     pub(crate) steps: u64,
     /// How many steps had been taken when time last moved.
     pub(crate) instant_began: u64,
+    /// How often it has moved, modulo 2^32.
+    pub(crate) instants: u32,
 }
 
 impl World {
@@ -534,7 +536,7 @@ impl World {
             registered: Registered::new(),
             options,
         };
-        Self { handle: Handle { core: Rc::new(core) }, invariants: Vec::new(), steps: 0, instant_began: 0 }
+        Self { handle: Handle { core: Rc::new(core) }, invariants: Vec::new(), steps: 0, instant_began: 0, instants: 0 }
     }
 
     /// A handle to it.

@@ -83,10 +83,16 @@ impl Agenda {
         self.ready.push(task, &self.tasks, &mut self.ranking, now_ns);
     }
 
-    /// Tasks that were held back are held no longer.
-    pub(crate) fn queue_all(&mut self, tasks: Vec<TaskRef>, now_ns: u64) {
-        for task in tasks {
-            self.ready.push(task, &self.tasks, &mut self.ranking, now_ns);
+    /// Lets the held wakes of a node go.
+    pub(crate) fn release(&mut self, id: NodeId, now_ns: u64) {
+        let node = &mut self.nodes[id.index()];
+        node.release_armed = false;
+        if !node.paused {
+            let mut held = std::mem::take(&mut node.held);
+            for task in held.drain(..) {
+                self.ready.push(task, &self.tasks, &mut self.ranking, now_ns);
+            }
+            self.nodes[id.index()].held = held;
         }
     }
 

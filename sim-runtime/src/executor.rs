@@ -27,7 +27,7 @@ use crate::campaign;
 use crate::context;
 use crate::device::Coverage;
 use crate::invariant::{Invariant, View};
-use crate::node::{NodeId, Owner};
+use crate::node::Owner;
 use crate::panics::{capture_panics, payload_text};
 use crate::schedule::TaskInfo;
 use crate::task::JoinHandle;
@@ -37,21 +37,6 @@ use crate::trace::ForeignWake;
 use crate::verdict::{Category, Findings, RunReport};
 use crate::waker::{Origin, TaskRef};
 use crate::world::{Core, Current, Handle, World};
-
-/// What is to be done next, with nothing borrowed.
-enum Next {
-    Poll(Picked),
-    /// A task that was aborted is to be dropped.
-    Drop(TaskRef),
-    /// A timer that does not just wake a task.
-    Fire(Fire),
-    /// A timer woke a task: nothing, but somebody wants to look at each step.
-    Look,
-    /// Nothing is ready and no timer is pending.
-    Dry,
-    /// The next timer lies beyond the limit.
-    Limit,
-}
 
 /// A task that was taken from its queue, and its body.
 struct Picked {
@@ -155,50 +140,35 @@ impl World {
         core.end();
     }
 
-    /// One turn of the loop.
+    /// One turn of the loop: moves time and wakes tasks, each of that a step, until something runs that nobody knows.
     #[inline]
     fn step(&mut self, core: &Core) {
         if core.inbox().is_filled() {
             take_foreign_wakes(&self.handle);
         }
-        let next = self.next(core, &mut core.agenda.borrow_mut());
-        match next {
-            Next::Poll(picked) => poll_task(&self.handle, picked),
-            Next::Fire(fire) => self.handle.fire(fire),
-            Next::Drop(task) => self.handle.drop_task(task),
-            Next::Look => {}
-            Next::Dry if core.inbox().is_filled() => {}
-            Next::Dry => self.end_as_stuck("nothing can run again"),
-            Next::Limit => {
-                core.now_ns.set(core.options.limit_ns);
-                self.end_as_stuck("time limit");
-            }
-        }
-        if self.steps - self.instant_began > u64::from(core.options.steps_at_instant) {
-            let evidence = format!("tasks at the time: {}", waiting_list(core));
-            self.handle.fail(Category::Livelock, "steps without end while time stands still", "", evidence);
-            core.end();
-        }
-    }
-
-    /// Moves time and wakes tasks until something else is to be done. Each of that is a step.
-    #[inline]
-    fn next(&mut self, core: &Core, agenda: &mut Agenda) -> Next {
+        let mut agenda = core.agenda.borrow_mut();
         loop {
             // All that is due at this instant fires before any task runs, so that tasks compete.
-            let is_ready = !agenda.ready.is_empty();
             let now_ns = core.now_ns.get();
-            let due =
-                if is_ready { agenda.timers.pop_due(now_ns) } else { agenda.timers.pop(core.options.limit_ns) };
+            let due = if agenda.ready.is_empty() {
+                agenda.timers.pop(core.options.limit_ns)
+            } else {
+                agenda.timers.pop_due(now_ns)
+            };
             let Some((deadline_ns, fire)) = due else {
-                return match agenda.ready.pop() {
-                    Some(task) => {
-                        self.steps += 1;
-                        pick(core, agenda, task, self.instants)
-                    }
-                    None if agenda.timers.len() > 0 => Next::Limit,
-                    None => Next::Dry,
+                let Some(task) = agenda.ready.pop() else {
+                    let is_dry = agenda.timers.len() == 0;
+                    drop(agenda);
+                    return self.halt(is_dry);
                 };
+                self.steps += 1;
+                let picked = pick(core, &mut agenda, task, self.instants);
+                drop(agenda);
+                match picked {
+                    Some(picked) => poll_task(&self.handle, picked),
+                    None => self.handle.drop_task(task),
+                }
+                break;
             };
             if deadline_ns != now_ns {
                 core.now_ns.set(deadline_ns);
@@ -209,11 +179,46 @@ impl World {
             if let Some(tape) = &core.tape {
                 tape.fired(deadline_ns, &fire);
             }
-            let Fire::Task(task) = fire else { return Next::Fire(fire) };
-            agenda.wake(core, task);
-            if core.scout.is_some() || core.attention.get() {
-                return Next::Look;
+            match fire {
+                Fire::Task(task) => agenda.wake(core, task),
+                Fire::Release(node) => agenda.release(node, deadline_ns),
+                Fire::Device(device, token) => {
+                    drop(agenda);
+                    self.handle.fire_device(device, token);
+                    break;
+                }
+                Fire::Wake(waker) => {
+                    drop(agenda);
+                    waker.wake();
+                    break;
+                }
             }
+            if core.scout.is_some() || core.attention.get() {
+                return;
+            }
+        }
+        if self.steps - self.instant_began > u64::from(core.options.steps_at_instant) {
+            self.end_as_endless();
+        }
+    }
+
+    #[cold]
+    fn end_as_endless(&self) {
+        let core = &self.handle.core;
+        let evidence = format!("tasks at the time: {}", waiting_list(core));
+        self.handle.fail(Category::Livelock, "steps without end while time stands still", "", evidence);
+        core.end();
+    }
+
+    /// There is nothing to be done: at all, or before the time limit.
+    #[cold]
+    fn halt(&self, is_dry: bool) {
+        let core = &self.handle.core;
+        if !is_dry {
+            core.now_ns.set(core.options.limit_ns);
+            self.end_as_stuck("time limit");
+        } else if !core.inbox().is_filled() {
+            self.end_as_stuck("nothing can run again");
         }
     }
 
@@ -286,19 +291,19 @@ impl World {
     }
 }
 
-/// Takes a task's body out to be polled. A million different tasks at an instant are fine, a million polls of one are not.
+/// Takes a task's body out to be polled; `None` when the task was aborted. A million different tasks at an instant are fine, a million polls of one are not.
 #[inline]
-fn pick(core: &Core, agenda: &mut Agenda, task: TaskRef, instant: u32) -> Next {
+fn pick(core: &Core, agenda: &mut Agenda, task: TaskRef, instant: u32) -> Option<Picked> {
     let entry = agenda.tasks.of_mut(task);
     if entry.aborted {
-        return Next::Drop(task);
+        return None;
     }
     if entry.instant != instant {
         (entry.instant, entry.polls_at_instant) = (instant, 0);
     }
     entry.polls_at_instant += 1;
     entry.turn = Turn::Running;
-    Next::Poll(Picked {
+    Some(Picked {
         task,
         number: entry.number,
         info: entry.info,
@@ -407,27 +412,4 @@ fn waiting_list(core: &Core) -> String {
         lines.push(format!("and {} more tasks", tasks.len() - SHOWN));
     }
     lines.join("; ")
-}
-
-impl Handle {
-    #[inline]
-    pub(crate) fn fire(&self, fire: Fire) {
-        match fire {
-            Fire::Task(task) => self.core.wake(task),
-            Fire::Wake(waker) => waker.wake(),
-            Fire::Device(device, token) => self.fire_device(device, token),
-            Fire::Release(node) => self.release(node),
-        }
-    }
-
-    /// Lets the held wakes of a node go.
-    pub(crate) fn release(&self, id: NodeId) {
-        let mut agenda = self.core.agenda.borrow_mut();
-        let node = &mut agenda.nodes[id.index()];
-        node.release_armed = false;
-        if !node.paused {
-            let held = std::mem::take(&mut node.held);
-            agenda.queue_all(held, self.now_ns());
-        }
-    }
 }

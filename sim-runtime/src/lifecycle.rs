@@ -135,7 +135,7 @@ impl Handle {
             if was_frozen {
                 self.devices().for_each(|device| device.node_frozen(self, id, false));
             }
-            self.release(id);
+            self.core.agenda.borrow_mut().release(id, self.now_ns());
         }
     }
 

@@ -106,7 +106,7 @@ where
     #[inline]
     fn give(self: Pin<&mut Self>, came: &mut dyn Any) {
         let came = came.downcast_mut().expect("a handle has the type of its task");
-        std::mem::swap(self.project().came, came);
+        *came = self.project().came.take();
     }
 
     #[inline]

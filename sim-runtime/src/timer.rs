@@ -6,9 +6,9 @@
 //!
 //!   sleep, devices ──insert──► far wheels ──cascade──► near wheel ──turn──► due, in order ──pop──► wake, call a device
 //!
-//! Wheels after Varghese and Lauck (1987). Time is cut into ticks of an eighth of a millisecond (2^17 ns). The near wheel
-//! has a list for each of the next 1,024 ticks, which is where most timers begin and end. What is later stands in the
-//! far wheel of the highest digit (of 6 bits) in which its block of 1,024 ticks differs from the current one, and moves to
+//! Wheels after Varghese and Lauck (1987). Time is cut into ticks of a thirtieth of a millisecond (2^15 ns). The near wheel
+//! has a list for each of the next 4,096 ticks, which is where most timers begin and end. What is later stands in the
+//! far wheel of the highest digit (of 6 bits) in which its block of 4,096 ticks differs from the current one, and moves to
 //! finer wheels as time gets there. When a tick comes its timers are sorted: they are few. What is added to a tick that has
 //! come goes to a heap beside them. Cancelling what is not due, which is what most timeouts come to, touches one list.
 //!
@@ -81,8 +81,8 @@ pub struct TimerKey {
     generation: u32,
 }
 
-const TICK_BITS: u32 = 17;
-const NEAR_BITS: u32 = 10;
+const TICK_BITS: u32 = 15;
+const NEAR_BITS: u32 = 12;
 /// Lists of the near wheel.
 const NEAR: usize = 1 << NEAR_BITS;
 const DIGIT_BITS: u32 = 6;
@@ -92,7 +92,8 @@ const FAR_WHEELS: usize = (64 - TICK_BITS - NEAR_BITS).div_ceil(DIGIT_BITS) as u
 const LISTS: usize = NEAR + FAR_WHEELS * DIGITS;
 const WORDS: usize = LISTS / 64;
 const NEAR_WORDS: usize = NEAR / 64;
-const NIL: u32 = u32::MAX;
+/// The end of a list: the slot of no timer, which may be written to as a neighbour like any other.
+const NIL: u32 = 0;
 /// In the place of a list: the timer is due.
 const DUE: u16 = u16::MAX;
 
@@ -116,6 +117,12 @@ struct Slot {
     fire: Packed,
 }
 
+impl Slot {
+    fn new(deadline_ns: u64, order: u64, fire: Packed) -> Self {
+        Self { deadline_ns, order, next: NIL, previous: NIL, generation: 0, list: DUE, fire }
+    }
+}
+
 /// A timer that is due: when, the number of its insertion, and its slot.
 type Due = (u64, u64, u32);
 
@@ -130,10 +137,10 @@ pub(crate) struct Timers {
     late: BinaryHeap<Reverse<Due>>,
     /// Cancelled ones that are still in `batch` or `late`.
     dead: usize,
-    heads: Box<[u32; LISTS]>,
+    heads: Box<[u32]>,
     occupied: [u64; WORDS],
     /// Which words of the near wheel are not zero.
-    near_words: u16,
+    near_words: u64,
     /// Everything of this tick or an earlier one is due.
     current_tick: u64,
     /// Nothing in the far wheels has to move before this tick.
@@ -146,12 +153,12 @@ pub(crate) struct Timers {
 impl Default for Timers {
     fn default() -> Self {
         Self {
-            slots: Vec::new(),
+            slots: vec![Slot::new(0, 0, Packed::NOTHING)],
             free: Vec::new(),
             batch: Vec::new(),
             late: BinaryHeap::new(),
             dead: 0,
-            heads: Box::new([NIL; LISTS]),
+            heads: vec![NIL; LISTS].into(),
             occupied: [0; WORDS],
             near_words: 0,
             current_tick: 0,
@@ -218,8 +225,7 @@ impl Timers {
             }
             None => {
                 let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 timers are pending");
-                let (next, previous, list) = (NIL, NIL, DUE);
-                self.slots.push(Slot { deadline_ns, order, next, previous, generation: 0, list, fire });
+                self.slots.push(Slot::new(deadline_ns, order, fire));
                 slot
             }
         };
@@ -247,9 +253,7 @@ impl Timers {
         };
         self.occupied[list / 64] |= 1 << (list % 64);
         let head = std::mem::replace(&mut self.heads[list], slot);
-        if head != NIL {
-            self.slots[head as usize].previous = slot;
-        }
+        self.slots[head as usize].previous = slot;
         let entry = &mut self.slots[slot as usize];
         (entry.next, entry.previous, entry.list) = (head, NIL, list as u16);
         entry.generation
@@ -291,28 +295,30 @@ impl Timers {
     #[inline(always)]
     fn pop_within(&mut self, limit_ns: u64, wheels_too: bool) -> Option<(u64, Fire)> {
         loop {
-            match self.peek() {
+            let (deadline_ns, slot) = match self.peek() {
                 // Even one that was cancelled says that all others are later.
                 Some(((deadline_ns, ..), _)) if deadline_ns > limit_ns => return None,
-                Some(((deadline_ns, _, slot), is_late)) => {
-                    let fire = self.release(slot);
-                    if is_late {
-                        self.late.pop();
-                    } else {
-                        self.batch.pop();
-                    }
-                    match self.unpack(fire) {
-                        Some(fire) => {
-                            self.pending -= 1;
-                            return Some((deadline_ns, fire));
-                        }
-                        // It had been cancelled.
-                        None => self.dead -= 1,
-                    }
+                Some(((deadline_ns, _, slot), true)) => {
+                    self.late.pop();
+                    (deadline_ns, slot)
+                }
+                Some(((deadline_ns, _, slot), false)) => {
+                    self.batch.pop();
+                    (deadline_ns, slot)
                 }
                 None if !wheels_too || self.pending == 0 => return None,
-                None => self.turn(),
+                None => match self.turn(limit_ns) {
+                    Some(lone) => lone,
+                    None => continue,
+                },
+            };
+            let fire = self.release(slot);
+            if let Some(fire) = self.unpack(fire) {
+                self.pending -= 1;
+                return Some((deadline_ns, fire));
             }
+            // It had been cancelled.
+            self.dead -= 1;
         }
     }
 
@@ -326,9 +332,10 @@ impl Timers {
     }
 
     /// Moves the current tick to the next at which something is due, or has to move to a finer wheel. Nothing is due.
-    fn turn(&mut self) {
-        let near = self.next_near();
-        match near {
+    /// A timer that is alone and within the limit is taken out at once: when, and its slot.
+    #[inline]
+    fn turn(&mut self, limit_ns: u64) -> Option<(u64, u32)> {
+        match self.next_near() {
             Some(tick) if tick < self.far_tick => self.current_tick = tick,
             _ => {
                 assert_ne!(self.far_tick, u64::MAX, "a pending timer stands in a wheel");
@@ -336,17 +343,25 @@ impl Timers {
                 self.cascade();
             }
         }
-        let list = self.current_tick as usize % NEAR;
-        let mut slot = self.take_list(list);
+        let first = self.take_list(self.current_tick as usize % NEAR);
+        let Slot { next, deadline_ns, .. } = self.slots[first as usize];
+        if next == NIL && first != NIL && self.batch.is_empty() && deadline_ns <= limit_ns {
+            return Some((deadline_ns, first));
+        }
+        self.gather(first);
+        None
+    }
+
+    /// The timers of a list are due.
+    fn gather(&mut self, first: u32) {
+        let mut slot = first;
         while slot != NIL {
             let entry = &mut self.slots[slot as usize];
             entry.list = DUE;
             self.batch.push((entry.deadline_ns, entry.order, slot));
             slot = entry.next;
         }
-        if self.batch.len() > 1 {
-            self.batch.sort_unstable_by(|one, other| other.cmp(one));
-        }
+        self.batch.sort_unstable_by(|one, other| other.cmp(one));
     }
 
     /// The next tick for which the near wheel has anything.
@@ -386,6 +401,7 @@ impl Timers {
     }
 
     /// Moves what stands in the far wheels at the current tick to finer ones, and finds the next that has to move.
+    #[cold]
     fn cascade(&mut self) {
         self.far_tick = u64::MAX;
         let block = self.current_tick >> NEAR_BITS;
@@ -440,9 +456,7 @@ impl Timers {
             return self.unpack(fire);
         }
         let (next, previous, list) = (entry.next, entry.previous, usize::from(entry.list));
-        if next != NIL {
-            self.slots[next as usize].previous = previous;
-        }
+        self.slots[next as usize].previous = previous;
         if previous != NIL {
             self.slots[previous as usize].next = next;
         } else {
@@ -568,15 +582,15 @@ mod tests {
             assert!(timers.cancel(key).is_some());
             assert!(timers.cancel(key).is_none());
         }
-        assert_eq!((timers.len(), timers.slots.len()), (0, 1));
+        assert_eq!((timers.len(), timers.slots.len()), (0, 2));
         // Of those that were due already, no more than a sweep's worth.
         for _ in 0..10_000 {
             let key = timers.insert(9, Fire::Device(DeviceId(0), 0));
             assert!(timers.cancel(key).is_some());
         }
-        assert!(timers.len() == 0 && timers.slots.len() <= SWEEP_FROM + 2);
+        assert!(timers.len() == 0 && timers.slots.len() <= SWEEP_FROM + 3);
         assert!(timers.pop(u64::MAX).is_none());
-        assert_eq!(timers.free.len(), timers.slots.len());
+        assert_eq!(timers.free.len() + 1, timers.slots.len());
     }
 
     #[test]

@@ -16,6 +16,7 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -327,8 +328,10 @@ fn poll_task(handle: &Handle, picked: Picked) {
         core.end();
     }
     core.waiting.set("something outside the simulation");
+    // There is nothing to be dropped in a task's waker.
+    let waker = ManuallyDrop::new(task.waker());
     let pending =
-        sim_guard::watched(&**core, || match body.as_mut().poll(&mut Context::from_waker(&task.waker())) {
+        sim_guard::watched(&**core, || match body.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Pending => Some(body),
             Poll::Ready(()) => {
                 core.end_task(task, body);

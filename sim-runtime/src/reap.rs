@@ -113,7 +113,7 @@ impl Drop for World {
             self.handle.drop_reaped();
             drop(core.inbox().take());
             self.handle.devices().for_each(|device| device.clear());
-            let leftovers = core.agenda.borrow_mut().timers.clear();
+            let leftovers = core.agenda.borrow_mut().timers.take_wakers();
             drop(leftovers);
             let waiters = core.windows.borrow_mut().clear();
             drop(waiters);

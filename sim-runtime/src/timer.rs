@@ -202,7 +202,7 @@ impl Timers {
             Packed::TASK => Some(Fire::Task(TaskRef::from_bits(arg))),
             Packed::DEVICE => Some(Fire::Device(DeviceId((what >> 8) as u8), arg)),
             Packed::RELEASE => Some(Fire::Release(NodeId((what >> 8) as u16))),
-            Packed::WAKE => Some(Fire::Wake(self.wakers.remove(arg as usize))),
+            Packed::WAKE => self.wakers.try_remove(arg as usize).map(Fire::Wake),
             _ => None,
         }
     }
@@ -501,9 +501,9 @@ impl Timers {
         }
     }
 
-    /// Takes everything, for the end of a world.
-    pub(crate) fn clear(&mut self) -> impl Sized + use<> {
-        std::mem::take(self).wakers
+    /// Takes all wakers out, for the end of a world: what they hold may hold the world.
+    pub(crate) fn take_wakers(&mut self) -> impl Sized + use<> {
+        std::mem::take(&mut self.wakers)
     }
 }
 

@@ -53,14 +53,13 @@ impl Agenda {
     #[inline]
     pub(crate) fn wake(&mut self, core: &Core, task: TaskRef) {
         let Some(entry) = self.tasks.get_mut(task) else { return };
-        match entry.turn {
-            Turn::Asleep => entry.turn = Turn::Queued,
-            Turn::Running => {
+        if entry.turn != Turn::Asleep {
+            if entry.turn == Turn::Running {
                 entry.turn = Turn::RunningAndWoken;
-                return;
             }
-            Turn::Queued | Turn::RunningAndWoken | Turn::Over => return,
+            return;
         }
+        entry.turn = Turn::Queued;
         let owner = entry.info.owner;
         self.schedule(core, task, owner);
     }

@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 
 use crate::assert::Assertions;
 use crate::device::Coverage;
+use crate::panics::payload_text;
 use crate::rng::mix;
 use crate::scenario::Scenario;
-use crate::panics::payload_text;
 use crate::verdict::{Category, Failure, RunReport};
 
 /// Seeds that are being run, plus one; 0 is none. For handlers of signals that no process survives: a display

@@ -7,7 +7,7 @@
 //!
 //! Invariants: all nodes that a fault takes down are dead before the first of their tasks is dropped; devices hear
 //! of it when the tasks are gone.
-//! Not here: what a node is made of (`node.rs`), dropping tasks (`executor.rs`).
+//! Not here: what a node is made of (`node.rs`), dropping tasks (`reap.rs`).
 
 use crate::node::{NodeId, Owner};
 use crate::rng::{Stream, hash_name, mix};

@@ -7,7 +7,7 @@
 //!
 //! Invariants: incarnations of a node count from 1 and never repeat; node 0 is the host (scenario, nemesis)
 //! and never goes down.
-//! Not here: dropping the tasks of a dead incarnation (`executor.rs`), disks and sockets (sim-io).
+//! Not here: dropping the tasks of a dead incarnation (`reap.rs`), disks and sockets (sim-io).
 
 use std::fmt;
 use std::future::Future;

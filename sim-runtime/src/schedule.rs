@@ -8,7 +8,7 @@
 //!
 //! Invariants: a rank is taken when the task becomes ready or when it gets a competitor, and time does not move while
 //! any is ready, so all ranks that compete belong to one bucket; equal ranks are first come, first served.
-//! Not here: holding wakes back (`world.rs`), without which two tasks are almost never ready at once.
+//! Not here: holding wakes back (`agenda.rs`), without which two tasks are almost never ready at once.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -30,6 +30,8 @@ pub struct TaskInfo {
 }
 
 /// Ranks tasks as they become ready. A value: schedulers wrap each other.
+///
+/// It is asked while the executor's queues are in use, so it must not call the world.
 pub trait Scheduler {
     /// The rank of `task`, which became ready at `now_ns`; the highest runs first.
     fn rank(&mut self, task: TaskInfo, now_ns: u64) -> u64;

@@ -6,7 +6,7 @@
 //! Unnamed tasks are named by their spawn place (file, line, column): name what should survive an edit.
 //!
 //! Invariants: a task is polled only by its world's thread; dropping a `JoinHandle` detaches the task.
-//! Not here: which task runs next (`schedule.rs`), the end of a node's tasks (`executor.rs`).
+//! Not here: which task runs next (`schedule.rs`), the end of a node's tasks (`reap.rs`).
 
 use std::future::Future;
 use std::marker::PhantomData;

@@ -9,7 +9,7 @@
 //! Invariants: a wake runs no code of programs; the number of a world enters nothing that a run can see. Worlds are
 //! numbered modulo 2^20, and tasks that use one slot after the other too: a waker that is kept for as long as it takes
 //! to come round again wakes a stranger once for nothing, which every future has to bear.
-//! Not here: what a woken task waits for (`world.rs`, `schedule.rs`).
+//! Not here: what a woken task waits for (`agenda.rs`, `schedule.rs`).
 
 use std::collections::BTreeMap;
 use std::ptr;

@@ -1,11 +1,11 @@
 //! The owner of one run, and the handle that everyone else holds.
 //!
-//!   World ──owns──► Core { clock, timers, ready tasks, nodes, fields, trace, devices, windows }
+//!   World ──owns──► Core { clock, agenda (tasks, timers, nodes), fields, trace, devices, windows }
 //!   tasks, devices, harness ──hold──► Handle (a counted pointer to Core)
 //!
 //! Invariants: two worlds share nothing; a `RefCell` borrow ends before an await, a wake, a drop of a future
 //! or a callback; dropping the `World` drops every task, and with them the last handles.
-//! Not here: the loop (`executor.rs`).
+//! Not here: the loop (`executor.rs`), what it goes by (`agenda.rs`).
 
 use std::any::TypeId;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -536,7 +536,13 @@ impl World {
             registered: Registered::new(),
             options,
         };
-        Self { handle: Handle { core: Rc::new(core) }, invariants: Vec::new(), steps: 0, instant_began: 0, instants: 0 }
+        Self {
+            handle: Handle { core: Rc::new(core) },
+            invariants: Vec::new(),
+            steps: 0,
+            instant_began: 0,
+            instants: 0,
+        }
     }
 
     /// A handle to it.

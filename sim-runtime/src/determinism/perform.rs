@@ -14,9 +14,9 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 
 use crate::ambient::Salts;
+use crate::panics::payload_text;
 use crate::rng::Stream;
 use crate::scenario::{Scenario, Timeline, Watch};
-use crate::panics::payload_text;
 
 use super::fairness;
 use super::tape::{Recording, Tape};

@@ -16,8 +16,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::scout::{self, Scouted};
-use crate::scenario::{Scenario, Timeline, Watch};
 use crate::panics::payload_text;
+use crate::scenario::{Scenario, Timeline, Watch};
 use crate::verdict::RunReport;
 
 /// What a run came to.

@@ -151,9 +151,11 @@ impl World {
         loop {
             // All that is due at this instant fires before any task runs, so that tasks compete.
             let now_ns = core.now_ns.get();
-            let is_idle = agenda.ready.is_empty();
-            let limit_ns = if is_idle { core.options.limit_ns } else { now_ns };
-            let due = agenda.timers.pop_within(limit_ns, is_idle);
+            let due = if agenda.ready.is_empty() {
+                agenda.timers.pop(core.options.limit_ns)
+            } else {
+                agenda.timers.pop_due(now_ns)
+            };
             let Some((deadline_ns, fire)) = due else {
                 let Some(task) = agenda.ready.pop() else {
                     let is_dry = agenda.timers.len() == 0;

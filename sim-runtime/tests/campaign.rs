@@ -57,12 +57,7 @@ impl Scenario for Sleeper {
 fn summary(scenario: Sleeper, seeds: impl Iterator<Item = u64> + Send + 'static, jobs: usize) -> Summary {
     // Where nothing hangs, a machine that is busy with other things is not to look like it.
     let hung_after = Duration::from_secs(if scenario.hangs_at.is_some() { 1 } else { 60 });
-    let settings = Settings {
-        jobs,
-        hung_after,
-        distributions: vec!["naps"],
-        ..Settings::default()
-    };
+    let settings = Settings { jobs, hung_after, distributions: vec!["naps"], ..Settings::default() };
     campaign::run(&Arc::new(scenario), seeds, &settings, |_, _| {})
 }
 

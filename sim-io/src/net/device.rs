@@ -25,7 +25,7 @@ use sim_runtime::{Handle, NodeId, Owner};
 use super::addr::addr_of;
 use super::config::{Burst, NetConfig};
 use super::contents::Contents;
-use super::link::{Fate, Struck};
+use super::link::{Fate, Link, Struck};
 use super::packet::{Header, Packet, Packets};
 use super::socket::{OVERHEAD_BYTES, Socket, SocketKey, Sockets, Woken};
 use super::wires::{SharedWires, Wires};
@@ -192,10 +192,10 @@ impl Net {
         let place = links.place(from.node, to);
         let is_cut = links.is_cut(from.node, to);
         let link = links.link(place);
-        let fate = link.fate(world, config, now_ns);
-        if link.struck != Struck::default() && !is_cut {
-            state.counts.strike(link.struck, fate == Fate::Lost);
-        }
+        let way = match link.plain(now_ns) {
+            Some(after_ns) if !is_cut => Ok((after_ns, None)),
+            _ => state.counts.find_way(world, config, link, now_ns, is_cut),
+        };
         let sent = |arrives_ns| DatagramSent {
             to,
             len: bytes.len() as u32,
@@ -204,14 +204,11 @@ impl Net {
             arrives_ns,
             id,
         };
-        let (after_ns, copy_ns) = match fate {
-            Fate::Arrives { after_ns, copy_ns, held_up } if !is_cut => {
-                state.counts.held_up += u64::from(held_up);
-                (after_ns, copy_ns)
-            }
-            Fate::Arrives { .. } | Fate::Lost => {
+        let (after_ns, copy_ns) = match way {
+            Ok(way) => way,
+            Err(why) => {
                 world.emit_for(from, sent(0));
-                return state.counts.lose(world, from, to, id, if is_cut { Lost::Cut } else { Lost::Loss });
+                return state.counts.lose(world, from, to, id, why);
             }
         };
         link.sent += 1;
@@ -236,7 +233,7 @@ impl Net {
     ) -> Poll<io::Result<Received<T>>> {
         let state = &mut *self.state.borrow_mut();
         let Some(socket) = state.sockets.get(key) else { return Poll::Ready(Err(gone())) };
-        let Some(slot) = socket.queue.pop_front() else {
+        let Some(slot) = socket.queue.take_first() else {
             if let Some(waker) = waker {
                 socket.waiting.add(waker);
             }
@@ -286,6 +283,32 @@ pub(super) fn gone() -> io::Error {
 }
 
 impl Counts {
+    /// How long a datagram that is sent now takes, and a copy of it if there is one; or why it gets lost.
+    #[inline(never)]
+    fn find_way(
+        &mut self,
+        world: &Handle,
+        config: &NetConfig,
+        link: &mut Link,
+        now_ns: u64,
+        is_cut: bool,
+    ) -> Result<(u64, Option<u64>), Lost> {
+        let fate = link.fate(world, config, now_ns);
+        if is_cut {
+            return Err(Lost::Cut);
+        }
+        if link.struck != Struck::default() {
+            self.strike(link.struck, fate == Fate::Lost);
+        }
+        match fate {
+            Fate::Arrives { after_ns, copy_ns, held_up } => {
+                self.held_up += u64::from(held_up);
+                Ok((after_ns, copy_ns))
+            }
+            Fate::Lost => Err(Lost::Loss),
+        }
+    }
+
     #[cold]
     fn lose(&mut self, world: &Handle, from: Owner, to: NodeId, id: u64, why: Lost) {
         match why {
@@ -356,7 +379,7 @@ impl State {
             None => Lost::NoReceiver,
             Some(socket) if full(socket.queued_bytes) => Lost::BufferFull,
             Some(socket) => {
-                socket.queue.push_back(slot);
+                socket.queue.push(slot);
                 socket.queued_bytes += len + OVERHEAD_BYTES;
                 let woken = socket.waiting.take();
                 let link = wires.links.link(packet.link);
@@ -401,7 +424,7 @@ impl Device for Net {
     #[inline]
     fn fire(&self, world: &Handle, token: u64) {
         let woken = self.state.borrow_mut().arrive(world, &mut self.wires.borrow_mut(), token as u32);
-        woken.wake();
+        woken.wake(world);
     }
 
     fn node_frozen(&self, world: &Handle, node: NodeId, frozen: bool) {
@@ -415,7 +438,7 @@ impl Device for Net {
             let ring = if frozen { VecDeque::new() } else { state.take_ring(node) };
             ring.into_iter().map(|slot| state.deliver(world, wires, slot)).collect()
         };
-        woken.into_iter().for_each(Woken::wake);
+        woken.into_iter().for_each(|woken| woken.wake(world));
     }
 
     fn node_up(&self, _world: &Handle, node: NodeId) {

@@ -90,10 +90,20 @@ impl Wires {
             return Err(Lost::Cut);
         }
         // A kernel that stands still sends nothing; for its peer that is as if it had been lost.
-        if self.frozen.contains(&from) {
+        if !self.frozen.is_empty() && self.frozen.contains(&from) {
             return Err(Lost::Frozen);
         }
-        match self.links.link(place).fate(world, &self.config, world.now_ns()) {
+        let now_ns = world.now_ns();
+        let link = self.links.link(place);
+        match link.plain(now_ns) {
+            Some(after_ns) => Ok(after_ns),
+            None => self.find_segment(world, place, now_ns),
+        }
+    }
+
+    #[inline(never)]
+    fn find_segment(&mut self, world: &Handle, place: u32, now_ns: u64) -> Result<u64, Lost> {
+        match self.links.link(place).fate(world, &self.config, now_ns) {
             Fate::Arrives { after_ns, .. } => Ok(after_ns),
             Fate::Lost => Err(Lost::Loss),
         }

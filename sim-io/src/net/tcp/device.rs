@@ -81,7 +81,7 @@ impl Tcp {
                 }
             });
         }
-        listener.wake();
+        listener.wake(world);
     }
 
     pub(super) fn poll_accept(&self, key: ListenerKey, cx: &Context<'_>) -> Poll<io::Result<Accepted>> {
@@ -160,13 +160,10 @@ impl Tcp {
     ) -> Poll<io::Result<usize>> {
         let side = usize::from(key.side);
         let result = self.with(world, key, |connection, out| {
-            let field_key = connection.field_key(1 - side);
-            let lane = &mut connection.lanes[1 - side];
-            let there = lane.available().min(limit);
+            let there = connection.lanes[1 - side].available().min(limit);
             if there > 0 || limit == 0 {
-                let chance = out.wires.config.tcp.partial_read_per_million;
-                let count = lane.read_whim.shorten(world, PARTIAL_READ, field_key, chance, there);
-                out.counts.partial_reads += u64::from(count < there);
+                let count = connection.granted_read(1 - side, there, out);
+                let lane = &mut connection.lanes[1 - side];
                 let taken = take(&lane.bytes.rest()[..count]);
                 lane.consume(taken);
                 let window_bytes = out.wires.config.tcp.receive_buffer_bytes.max(1) as u64;
@@ -176,7 +173,7 @@ impl Tcp {
                 }
                 return Poll::Ready(Ok(count));
             }
-            let end = &mut connection.ends[side];
+            let (end, lane) = (&mut connection.ends[side], &connection.lanes[1 - side]);
             // As Linux: who has read to the end reads no error; it is kept for a write.
             if lane.is_ended() {
                 return Poll::Ready(Ok(0));
@@ -203,7 +200,6 @@ impl Tcp {
     ) -> Poll<io::Result<usize>> {
         let side = usize::from(key.side);
         let result = self.with(world, key, |connection, out| {
-            let field_key = connection.field_key(side);
             let (end, lane) = (&mut connection.ends[side], &mut connection.lanes[side]);
             if let Some(kind) = end.error.take() {
                 return Poll::Ready(Err(kind.into()));
@@ -219,13 +215,12 @@ impl Tcp {
                 connection.await_credit(side, out);
                 return Poll::Pending;
             }
-            let chance = out.wires.config.tcp.partial_write_per_million;
-            let count = lane.write_whim.shorten(world, PARTIAL_WRITE, field_key, chance, fits);
-            out.counts.partial_writes += u64::from(count < fits);
+            let count = connection.granted_write(side, fits, out);
+            let lane = &mut connection.lanes[side];
             lane.bytes.append(&bytes[..count]);
             lane.written += count as u64;
-            let (_, to) = connection.way(side);
             if let Some(contents) = &mut out.wires.contents {
+                let (_, to) = connection.way(side);
                 contents.written(connection.id, to, &bytes[..count]);
             }
             connection.push(side, out);
@@ -297,7 +292,7 @@ impl Tcp {
             self.forget(slot);
         }
         if let Some(woken) = woken {
-            woken.wake();
+            woken.wake(world);
         }
         Some(result)
     }
@@ -381,6 +376,32 @@ impl Device for Tcp {
 }
 
 impl Connection {
+    /// How many of the bytes that a read of the lane of `side` could have it gets: nearly always all.
+    #[inline]
+    fn granted_read(&mut self, side: usize, there: usize, out: &mut Outside<'_>) -> usize {
+        let chance = out.wires.config.tcp.partial_read_per_million;
+        if chance == 0 || there < 2 {
+            return there;
+        }
+        let key = self.field_key(side);
+        let count = self.lanes[side].read_whim.shorten(out.world, PARTIAL_READ, key, chance, there);
+        out.counts.partial_reads += u64::from(count < there);
+        count
+    }
+
+    /// How many of the bytes that there is room for a write to the lane of `side` takes: nearly always all.
+    #[inline]
+    fn granted_write(&mut self, side: usize, fits: usize, out: &mut Outside<'_>) -> usize {
+        let chance = out.wires.config.tcp.partial_write_per_million;
+        if chance == 0 || fits < 2 {
+            return fits;
+        }
+        let key = self.field_key(side);
+        let count = self.lanes[side].write_whim.shorten(out.world, PARTIAL_WRITE, key, chance, fits);
+        out.counts.partial_writes += u64::from(count < fits);
+        count
+    }
+
     /// What is rarer than a flight that arrives.
     #[cold]
     fn experience(&mut self, event: Event, side: usize, out: &mut Outside<'_>) {

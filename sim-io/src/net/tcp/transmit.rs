@@ -65,12 +65,13 @@ impl Connection {
         match self.segment(side, out) {
             Ok(after_ns) => {
                 let lane = &mut self.lanes[side];
-                let arrives_ns = (now_ns + after_ns).max(lane.last_arrival_ns);
+                let latest_ns = lane.last_arrival_ns;
+                let arrives_ns = (now_ns + after_ns).max(latest_ns);
                 lane.last_arrival_ns = arrives_ns;
                 sent.arrives_ns = arrives_ns;
                 out.world.emit_for(self.ends[side].owner, sent);
-                if let Some(last) = lane.air.back_mut()
-                    && (last.sent_ns, last.arrives_ns, last.end) == (now_ns, arrives_ns, begin)
+                if let Some(last) = lane.air.last_mut()
+                    && (last.sent_ns, latest_ns, last.end) == (now_ns, arrives_ns, begin)
                 {
                     last.end = end;
                     last.hash = mix(last.hash, hash);
@@ -78,7 +79,7 @@ impl Connection {
                     return;
                 }
                 out.counts.flights += 1;
-                lane.air.push_back(Flight { begin, end, sent_ns: now_ns, arrives_ns, hash, heard });
+                lane.air.push(Flight { begin, end, sent_ns: now_ns, hash, heard });
                 out.world.at(arrives_ns, Tcp::ID, token);
             }
             Err(why) => {
@@ -154,7 +155,7 @@ impl Connection {
     /// The first flight in the air of the lane of `side` has come to the end of its way.
     #[inline]
     pub(super) fn arrive(&mut self, side: usize, out: &mut Outside<'_>) {
-        let flight = self.lanes[side].air.pop_front().expect("each flight has one timer");
+        let flight = self.lanes[side].air.take_first().expect("each flight has one timer");
         if let Some(why) = self.lost_on_arrival(side, out) {
             return self.lose(side, (flight.begin, flight.end), flight.sent_ns, why, out);
         }

@@ -51,7 +51,13 @@ impl<T: Copy> Queue<T> {
     /// Takes the next.
     #[inline]
     pub(super) fn take_first(&mut self) -> Option<T> {
-        let first = *self.items.get(self.taken)?;
+        self.take_first_if(|_| true)
+    }
+
+    /// Takes the next if it is one of those that are meant.
+    #[inline]
+    pub(super) fn take_first_if(&mut self, is_meant: impl FnOnce(&T) -> bool) -> Option<T> {
+        let first = *self.items.get(self.taken).filter(|first| is_meant(first))?;
         self.taken += 1;
         self.restart_if_empty();
         Some(first)

@@ -108,10 +108,10 @@ impl Woken {
         self.others = Some(others.into_iter().chain([waker]).collect());
     }
 
-    /// Takes all out, if there are any: most calls wake nobody.
     #[inline]
-    pub(super) fn take(&mut self) -> Option<Self> {
-        if self.first.is_none() { None } else { Some(std::mem::take(self)) }
+    pub(super) fn is_empty(&self) -> bool {
+        // `others` are only there beside a first.
+        self.first.is_none()
     }
 
     /// Wakes all. Only outside borrows.

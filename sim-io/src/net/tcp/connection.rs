@@ -19,11 +19,11 @@ use sim_runtime::timer::TimerKey;
 use sim_runtime::{Handle, NodeId, Owner};
 
 use super::Tcp;
-use super::counters::Counters;
+use super::device::Kernel;
 use super::lane::Lane;
-use super::ports::{ListenerKey, Listeners};
+use super::ports::ListenerKey;
 use crate::net::link::link_key;
-use crate::net::socket::{Waiting, Woken};
+use crate::net::socket::Waiting;
 use crate::net::wires::Wires;
 use crate::records::{ConnectionEnded, Ended, Lost};
 
@@ -123,10 +123,7 @@ pub(super) struct Connection {
 pub(super) struct Outside<'a> {
     pub(super) world: &'a Handle,
     pub(super) wires: &'a mut Wires,
-    pub(super) listeners: &'a mut Listeners,
-    pub(super) counts: &'a mut Counters,
-    /// To be woken when no borrow is left.
-    pub(super) woken: &'a mut Woken,
+    pub(super) kernel: &'a mut Kernel,
 }
 
 impl End {
@@ -161,7 +158,7 @@ impl Connection {
     }
 
     /// How long a segment that `side` sends now takes, or why it gets lost.
-    #[inline]
+    #[inline(always)]
     pub(super) fn segment(&mut self, side: usize, out: &mut Outside<'_>) -> Result<u64, Lost> {
         let (from, to) = self.way(side);
         let place = *self.places[side].get_or_insert_with(|| out.wires.links.place(from, to));
@@ -205,7 +202,7 @@ impl Connection {
         if !lane.fin {
             lane.fin = true;
             // A write that waits in another task finds out.
-            self.ends[side].write_waiting.move_to(out.woken);
+            self.ends[side].write_waiting.move_to(&mut out.kernel.woken);
             self.push(side, out);
         }
         self.await_credit(side, out);
@@ -255,21 +252,21 @@ impl Connection {
         let field_key = self.field_key(1 - side);
         let end = &mut self.ends[side];
         if let Some(listener) = end.listener.take()
-            && let Some(listener) = out.listeners.get(listener)
+            && let Some(listener) = out.kernel.listeners.get(listener)
         {
             listener.half_done -= 1;
         }
         end.phase = if how == Ended::Closed { Phase::Done } else { Phase::Gone };
         end.vanished = how == Ended::PowerLost;
         end.error = error;
-        end.read_waiting.move_to(out.woken);
-        end.write_waiting.move_to(out.woken);
+        end.read_waiting.move_to(&mut out.kernel.woken);
+        end.write_waiting.move_to(&mut out.kernel.woken);
         let timers = [self.lanes[side].retry.take(), self.request_again.take_if(|_| side == CLIENT)];
         for timer in timers.into_iter().flatten() {
             out.world.cancel(timer);
         }
         if side == CLIENT {
-            out.listeners.release(end.owner.node, end.port);
+            out.kernel.listeners.release(end.owner.node, end.port);
         }
 
         let inbound = &mut self.lanes[1 - side];
@@ -281,7 +278,7 @@ impl Connection {
         let is_read_on = is_read_on || end.held && how == Ended::TimedOut;
         let destroyed = if is_read_on { 0 } else { unread };
         inbound.consume(destroyed);
-        let counts = &mut *out.counts;
+        let counts = &mut out.kernel.counts;
         let count = match how {
             Ended::Refused => &mut counts.refused,
             Ended::TimedOut => &mut counts.timed_out,
@@ -315,7 +312,7 @@ impl Connection {
                 let arrives_ns = (out.world.now_ns() + after_ns).max(self.lanes[side].last_arrival_ns);
                 out.world.at(arrives_ns, Tcp::ID, self.token(Event::Reset, side));
             }
-            Err(_) => out.counts.lost += 1,
+            Err(_) => out.kernel.counts.lost += 1,
         }
     }
 
@@ -323,7 +320,7 @@ impl Connection {
     pub(super) fn reset_arrives(&mut self, side: usize, out: &mut Outside<'_>) {
         let (from, to) = self.way(side);
         if out.wires.links.is_cut(from, to) || !out.wires.answers(out.world, to) {
-            out.counts.lost += 1;
+            out.kernel.counts.lost += 1;
             return;
         }
         match self.ends[1 - side].phase {
@@ -331,7 +328,7 @@ impl Connection {
                 self.finish(1 - side, Ended::Refused, Some(ErrorKind::ConnectionRefused), out);
             }
             Phase::SynReceived | Phase::Open => {
-                out.counts.half_open_found += u64::from(self.ends[side].vanished);
+                out.kernel.counts.half_open_found += u64::from(self.ends[side].vanished);
                 // As Linux: whoever knew that the other will write no more is told that nobody reads, either.
                 let ended = self.lanes[side].is_ended();
                 let error = if ended { ErrorKind::BrokenPipe } else { ErrorKind::ConnectionReset };

@@ -8,7 +8,6 @@
 //! forgotten in the call that ends it; nobody is woken, and nothing dropped, within a borrow.
 //! Not here: what connections do (`connection.rs`), links and cuts (`Net`, whose wires these are).
 
-use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -25,7 +24,7 @@ use super::lane::Lane;
 use super::ports::{Listener, ListenerKey, Listeners};
 use crate::net::device::{Net, gone};
 use crate::net::socket::Woken;
-use crate::net::wires::SharedWires;
+use crate::net::wires::{Network, SharedNetwork};
 use crate::records::ConnectionStarted;
 
 /// Whether reads return less than there is, by [`super::stream_key`].
@@ -36,17 +35,23 @@ pub const PARTIAL_WRITE: Field = Field::new("tcp partial write");
 /// The streams of a world: `handle.device::<Tcp>()`.
 #[derive(Debug)]
 pub struct Tcp {
-    pub(super) state: RefCell<State>,
-    pub(super) wires: SharedWires,
+    pub(super) network: SharedNetwork,
 }
 
+/// All connections, and what they touch beside the wires.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(in crate::net) struct Streams {
     pub(super) connections: Slab<Connection>,
+    pub(super) kernel: Kernel,
+}
+
+/// What the kernels of all nodes know beside connections.
+#[derive(Debug, Default)]
+pub(super) struct Kernel {
     pub(super) listeners: Listeners,
-    counts: Counters,
-    /// Empty between calls.
-    woken: Woken,
+    pub(super) counts: Counters,
+    /// To be woken when no borrow is left; empty between calls.
+    pub(super) woken: Woken,
 }
 
 /// An accepted connection: its key, the client, the client's port.
@@ -54,11 +59,11 @@ pub(super) type Accepted = (Key, NodeId, u16);
 
 impl Tcp {
     pub(super) fn bind(&self, owner: Owner, port: u16) -> io::Result<(ListenerKey, u16)> {
-        self.state.borrow_mut().listeners.bind(owner, port)
+        self.network.borrow_mut().streams.kernel.listeners.bind(owner, port)
     }
 
     pub(super) fn close_listener(&self, world: &Handle, key: ListenerKey) {
-        let closed = self.state.borrow_mut().listeners.close(key);
+        let closed = self.network.borrow_mut().streams.kernel.listeners.close(key);
         if let Some(listener) = closed {
             self.reset_unaccepted(world, key, listener);
         }
@@ -85,8 +90,8 @@ impl Tcp {
     }
 
     pub(super) fn poll_accept(&self, key: ListenerKey, cx: &Context<'_>) -> Poll<io::Result<Accepted>> {
-        let state = &mut *self.state.borrow_mut();
-        let Some(listener) = state.listeners.get(key) else { return Poll::Ready(Err(gone())) };
+        let state = &mut self.network.borrow_mut().streams;
+        let Some(listener) = state.kernel.listeners.get(key) else { return Poll::Ready(Err(gone())) };
         let Some(key) = listener.queue.pop_front() else {
             listener.waiting.add(cx.waker());
             return Poll::Pending;
@@ -104,14 +109,14 @@ impl Tcp {
         patience: Option<Duration>,
     ) -> io::Result<(Key, u16)> {
         let (key, from_port) = {
-            let state = &mut *self.state.borrow_mut();
-            let tcp = self.wires.borrow().config.tcp;
-            let from_port = state.listeners.occupy(owner.node)?;
+            let Network { wires, streams: state, .. } = &mut *self.network.borrow_mut();
+            let tcp = wires.config.tcp;
+            let from_port = state.kernel.listeners.occupy(owner.node)?;
             let patience = patience.unwrap_or(Duration::from_millis(tcp.connect_timeout_ms));
             let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
             let entry = state.connections.vacant_entry();
             let slot = u32::try_from(entry.key()).ok().filter(|slot| *slot < 1 << 24);
-            let id = state.counts.started;
+            let id = state.kernel.counts.started;
             let lane = |place| Lane::new(place, tcp.receive_buffer_bytes.max(1));
             let nobody = Owner { node: to, incarnation: 0 };
             let connection = Connection {
@@ -125,7 +130,7 @@ impl Tcp {
                 requests: 0,
                 connect_until_ns: world.now_ns().saturating_add(patience_ns),
             };
-            state.counts.started += 1;
+            state.kernel.counts.started += 1;
             (entry.insert(connection).key(CLIENT), from_port)
         };
         let ports = u64::from(from_port) << 16 | u64::from(port);
@@ -138,7 +143,7 @@ impl Tcp {
     }
 
     pub(super) fn poll_connected(&self, key: Key, cx: &Context<'_>) -> Poll<io::Result<()>> {
-        let state = &mut *self.state.borrow_mut();
+        let state = &mut self.network.borrow_mut().streams;
         let Some(connection) = state.held(key) else { return Poll::Ready(Err(gone())) };
         let end = &mut connection.ends[usize::from(key.side)];
         if end.phase == Phase::SynSent {
@@ -148,28 +153,30 @@ impl Tcp {
         Poll::Ready(end.error.take().map_or(Ok(()), |kind| Err(kind.into())))
     }
 
-    /// Gives `take` the bytes that can be read, up to `limit`; it returns how many of them it consumes.
-    #[inline]
+    /// Copies the bytes that can be read to `buffer`, and takes them if that is wanted.
+    #[inline(never)]
     pub(super) fn poll_read(
         &self,
         world: &Handle,
         key: Key,
         waker: &Waker,
-        limit: usize,
-        take: impl FnOnce(&[u8]) -> usize,
+        buffer: &mut [u8],
+        is_taken: bool,
     ) -> Poll<io::Result<usize>> {
         let side = usize::from(key.side);
         let result = self.with(world, key, |connection, out| {
-            let there = connection.lanes[1 - side].available().min(limit);
-            if there > 0 || limit == 0 {
+            let there = connection.lanes[1 - side].available().min(buffer.len());
+            if there > 0 || buffer.is_empty() {
                 let count = connection.granted_read(1 - side, there, out);
                 let lane = &mut connection.lanes[1 - side];
-                let taken = take(&lane.bytes.rest()[..count]);
-                lane.consume(taken);
+                buffer[..count].copy_from_slice(&lane.bytes.rest()[..count]);
+                if is_taken {
+                    lane.consume(count);
+                }
                 let window_bytes = out.wires.config.tcp.receive_buffer_bytes.max(1) as u64;
                 // Linux too is silent about small amounts of new room.
                 if lane.read + window_bytes >= lane.announced_end + (window_bytes / 4).max(1) {
-                    connection.acknowledge(1 - side, world.now_ns(), out);
+                    connection.announce_room(1 - side, out);
                 }
                 return Poll::Ready(Ok(count));
             }
@@ -190,7 +197,7 @@ impl Tcp {
         result.unwrap_or_else(|| Poll::Ready(Err(gone())))
     }
 
-    #[inline]
+    #[inline(never)]
     pub(super) fn poll_write(
         &self,
         world: &Handle,
@@ -210,7 +217,7 @@ impl Tcp {
             lane.settle(world.now_ns());
             let fits = lane.room(out.wires.config.tcp.send_buffer_bytes.max(1)).min(bytes.len());
             if fits == 0 && !bytes.is_empty() {
-                out.counts.writers_stalled += 1;
+                out.kernel.counts.writers_stalled += 1;
                 end.write_waiting.add(waker);
                 connection.await_credit(side, out);
                 return Poll::Pending;
@@ -281,39 +288,45 @@ impl Tcp {
         act: impl FnOnce(&mut Connection, &mut Outside<'_>) -> R,
         is_meant: impl FnOnce(&Connection) -> bool,
     ) -> Option<R> {
-        let (result, is_over, woken) = {
-            let State { connections, listeners, counts, woken } = &mut *self.state.borrow_mut();
-            let wires = &mut *self.wires.borrow_mut();
+        let (result, is_over, wakes) = {
+            let Network { wires, streams: Streams { connections, kernel }, .. } = &mut *self.network.borrow_mut();
             let connection = connections.get_mut(slot as usize).filter(|connection| is_meant(connection))?;
-            let result = act(connection, &mut Outside { world, wires, listeners, counts, woken });
-            (result, connection.is_over(), woken.take())
+            let result = act(connection, &mut Outside { world, wires, kernel });
+            (result, connection.is_over(), !kernel.woken.is_empty())
         };
         if is_over {
             self.forget(slot);
         }
-        if let Some(woken) = woken {
-            woken.wake(world);
+        if wakes {
+            self.wake(world);
         }
         Some(result)
+    }
+
+    /// Not a part of [`Tcp::act`]: most calls wake nobody.
+    #[inline(never)]
+    fn wake(&self, world: &Handle) {
+        let woken = std::mem::take(&mut self.network.borrow_mut().streams.kernel.woken);
+        woken.wake(world);
     }
 
     /// Not a part of [`Tcp::act`], where a whole connection would have to find room at every call.
     #[cold]
     fn forget(&self, slot: u32) {
-        let over = self.state.borrow_mut().connections.remove(slot as usize);
+        let over = self.network.borrow_mut().streams.connections.remove(slot as usize);
         drop(over);
     }
 
     /// Lets all connections act, in the order of their slots.
     fn for_each(&self, world: &Handle, mut act: impl FnMut(&mut Connection, &mut Outside<'_>)) {
-        let slots: Vec<usize> = self.state.borrow().connections.iter().map(|(slot, _)| slot).collect();
+        let slots: Vec<usize> = self.network.borrow().streams.connections.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
             self.act(world, slot as u32, &mut act, |_| true);
         }
     }
 }
 
-impl State {
+impl Streams {
     fn held(&mut self, key: Key) -> Option<&mut Connection> {
         let connection = self.connections.get_mut(key.slot as usize)?;
         (connection.serial == key.serial && connection.ends[usize::from(key.side)].held).then_some(connection)
@@ -324,7 +337,7 @@ impl Device for Tcp {
     const ID: DeviceId = DeviceId(2);
 
     fn new(world: &Handle) -> Self {
-        Self { state: RefCell::default(), wires: world.device::<Net>().wires() }
+        Self { network: world.device::<Net>().network() }
     }
 
     #[inline]
@@ -338,7 +351,7 @@ impl Device for Tcp {
     }
 
     fn node_down(&self, world: &Handle, node: NodeId, how: Down, _fault: u64) {
-        let listeners = self.state.borrow_mut().listeners.close_all(node);
+        let listeners = self.network.borrow_mut().streams.kernel.listeners.close_all(node);
         if how == Down::PowerOff {
             self.for_each(world, |connection, out| {
                 for side in [CLIENT, SERVER] {
@@ -362,12 +375,13 @@ impl Device for Tcp {
     }
 
     fn coverage(&self, into: &mut Coverage) {
-        self.state.borrow().counts.report(&self.wires.borrow(), into);
+        let Network { wires, streams, .. } = &*self.network.borrow();
+        streams.kernel.counts.report(wires, into);
     }
 
     fn clear(&self) {
-        let state = std::mem::take(&mut *self.state.borrow_mut());
-        drop(state);
+        let streams = std::mem::take(&mut self.network.borrow_mut().streams);
+        drop(streams);
     }
 
     fn describe(&self, into: &mut String) {
@@ -385,7 +399,7 @@ impl Connection {
         }
         let key = self.field_key(side);
         let count = self.lanes[side].read_whim.shorten(out.world, PARTIAL_READ, key, chance, there);
-        out.counts.partial_reads += u64::from(count < there);
+        out.kernel.counts.partial_reads += u64::from(count < there);
         count
     }
 
@@ -398,8 +412,14 @@ impl Connection {
         }
         let key = self.field_key(side);
         let count = self.lanes[side].write_whim.shorten(out.world, PARTIAL_WRITE, key, chance, fits);
-        out.counts.partial_writes += u64::from(count < fits);
+        out.kernel.counts.partial_writes += u64::from(count < fits);
         count
+    }
+
+    /// The receiver of the lane of `side` says that there is much room again.
+    #[inline(never)]
+    fn announce_room(&mut self, side: usize, out: &mut Outside<'_>) {
+        self.acknowledge(side, out.world.now_ns(), out);
     }
 
     /// What is rarer than a flight that arrives.

@@ -13,9 +13,9 @@ impl Tcp {
     /// All sockets of streams, a line each: protocol, state, own and peer's address, bytes to be read, bytes
     /// not acknowledged, owner, and what its kernel waits for.
     pub fn sockets(&self) -> String {
-        let state = self.state.borrow();
+        let state = &self.network.borrow().streams;
         let mut lines: Vec<String> = Vec::new();
-        for listener in state.listeners.iter() {
+        for listener in state.kernel.listeners.iter() {
             let (local, owner) = (addr_of(listener.owner.node, listener.port), listener.owner);
             let (half_done, queued) = (listener.half_done, listener.queue.len());
             lines.push(format!(

@@ -49,7 +49,7 @@ impl Connection {
         if out.world.now_ns() >= self.connect_until_ns {
             return self.finish(CLIENT, Ended::TimedOut, Some(ErrorKind::TimedOut), out);
         }
-        out.counts.syns_again += 1;
+        out.kernel.counts.syns_again += 1;
         self.request(out);
     }
 
@@ -67,12 +67,12 @@ impl Connection {
         if self.ends[CLIENT].phase != Phase::SynSent {
             return;
         }
-        let Some(key) = out.listeners.at(server.owner.node, server.port) else {
+        let Some(key) = out.kernel.listeners.at(server.owner.node, server.port) else {
             return self.send_reset(SERVER, out);
         };
-        let listener = out.listeners.get(key).expect("it was found just now");
+        let listener = out.kernel.listeners.get(key).expect("it was found just now");
         if listener.half_done as usize + listener.queue.len() >= out.wires.config.tcp.backlog as usize {
-            out.counts.backlog_full += 1;
+            out.kernel.counts.backlog_full += 1;
             return self.note_lost(CLIENT, Lost::BufferFull, out);
         }
         listener.half_done += 1;
@@ -118,8 +118,8 @@ impl Connection {
     fn open(&mut self, side: usize, out: &mut Outside<'_>) {
         let end = &mut self.ends[side];
         end.phase = Phase::Open;
-        end.write_waiting.move_to(out.woken);
-        out.counts.opened += u64::from(side == CLIENT);
+        end.write_waiting.move_to(&mut out.kernel.woken);
+        out.kernel.counts.opened += u64::from(side == CLIENT);
         out.world.emit_for(end.owner, ConnectionOpened { connection: self.id, side: side as u64 });
     }
 
@@ -131,10 +131,10 @@ impl Connection {
         let end = &mut self.ends[SERVER];
         end.held = true;
         let listener = end.listener.take().expect("it stands at a listener while half done");
-        let listener = out.listeners.get(listener).expect("a listener takes what is half done with it");
+        let listener = out.kernel.listeners.get(listener).expect("a listener takes what is half done with it");
         listener.half_done -= 1;
         listener.queue.push_back(key);
-        listener.waiting.move_to(out.woken);
+        listener.waiting.move_to(&mut out.kernel.woken);
     }
 
     /// The server has waited long enough for a client that is gone.
@@ -158,7 +158,7 @@ impl Connection {
     /// A segment of `side` is lost.
     #[cold]
     pub(super) fn note_lost(&self, side: usize, why: Lost, out: &mut Outside<'_>) {
-        out.counts.lost += u64::from(why == Lost::Loss);
+        out.kernel.counts.lost += u64::from(why == Lost::Loss);
         let (connection, (_, to)) = (self.id, self.way(side));
         let begin = self.lanes[side].delivered;
         out.world.emit_for(self.ends[side].owner, FlightLost { connection, to, why, begin });

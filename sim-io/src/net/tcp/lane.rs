@@ -153,7 +153,7 @@ impl Lane {
     /// How many bytes a write may add.
     #[inline]
     pub(super) fn room(&self, buffer_bytes: usize) -> usize {
-        let held = self.written - self.acked.clamp(1, self.written);
+        let held = self.written - self.acked.max(1).min(self.written);
         (buffer_bytes as u64).saturating_sub(held) as usize
     }
 
@@ -198,11 +198,8 @@ impl Lane {
     /// Brings what the sender knows up to date.
     #[inline]
     pub(super) fn settle(&mut self, now_ns: u64) {
-        while let Some(Credit { arrives_ns, heard }) = self.credits.first().copied()
-            && arrives_ns <= now_ns
-        {
-            self.credits.take_first();
-            self.hear(heard);
+        while let Some(credit) = self.credits.take_first_if(|credit| credit.arrives_ns <= now_ns) {
+            self.hear(credit.heard);
         }
     }
 

@@ -39,7 +39,7 @@ impl Connection {
             lane.window_full = false;
         } else if !lane.window_full {
             lane.window_full = true;
-            out.counts.windows_filled += 1;
+            out.kernel.counts.windows_filled += 1;
         }
         if lane.sent < limit {
             let begin = lane.sent;
@@ -57,37 +57,36 @@ impl Connection {
         let heard = self.lanes[1 - side].say(out.wires.config.tcp.receive_buffer_bytes.max(1));
         let lane = &self.lanes[side];
         let (len, hash) = lane.hash(begin, end);
-        let mut sent = FlightSent { connection: self.id, to, len, payload: hash, begin, arrives_ns: 0 };
+        let (connection, owner) = (self.id, self.ends[side].owner);
+        let sent = |arrives_ns| FlightSent { connection, to, len, payload: hash, begin, arrives_ns };
         if lane.hole {
             // It would wait at the receiver for what is missing; it is sent again with that.
-            return out.world.emit_for(self.ends[side].owner, sent);
+            return out.world.emit_for(owner, sent(0));
         }
-        match self.segment(side, out) {
-            Ok(after_ns) => {
-                let lane = &mut self.lanes[side];
-                let latest_ns = lane.last_arrival_ns;
-                let arrives_ns = (now_ns + after_ns).max(latest_ns);
-                lane.last_arrival_ns = arrives_ns;
-                sent.arrives_ns = arrives_ns;
-                out.world.emit_for(self.ends[side].owner, sent);
-                if let Some(last) = lane.air.last_mut()
-                    && (last.sent_ns, latest_ns, last.end) == (now_ns, arrives_ns, begin)
-                {
-                    last.end = end;
-                    last.hash = mix(last.hash, hash);
-                    last.heard = heard;
-                    return;
-                }
-                out.counts.flights += 1;
-                lane.air.push(Flight { begin, end, sent_ns: now_ns, hash, heard });
-                out.world.at(arrives_ns, Tcp::ID, token);
-            }
+        let after_ns = match self.segment(side, out) {
+            Ok(after_ns) => after_ns,
             Err(why) => {
-                out.counts.flights += 1;
-                out.world.emit_for(self.ends[side].owner, sent);
-                self.lose(side, (begin, end), now_ns, why, out);
+                out.kernel.counts.flights += 1;
+                out.world.emit_for(owner, sent(0));
+                return self.lose(side, (begin, end), now_ns, why, out);
             }
+        };
+        let lane = &mut self.lanes[side];
+        let latest_ns = lane.last_arrival_ns;
+        let arrives_ns = (now_ns + after_ns).max(latest_ns);
+        lane.last_arrival_ns = arrives_ns;
+        out.world.emit_for(owner, sent(arrives_ns));
+        if let Some(last) = lane.air.last_mut()
+            && (last.sent_ns, latest_ns, last.end) == (now_ns, arrives_ns, begin)
+        {
+            last.end = end;
+            last.hash = mix(last.hash, hash);
+            last.heard = heard;
+            return;
         }
+        out.kernel.counts.flights += 1;
+        lane.air.push(Flight { begin, end, sent_ns: now_ns, hash, heard });
+        out.world.at(arrives_ns, Tcp::ID, token);
     }
 
     /// Places of the lane of `side` did not arrive. Its kernel will notice, if it still has one.
@@ -105,7 +104,7 @@ impl Connection {
         // A probe that is lost leaves no hole.
         if begin < end && !lane.hole {
             lane.hole = true;
-            out.counts.stalled += u64::from(why == Lost::Cut && lane.retries == 0);
+            out.kernel.counts.stalled += u64::from(why == Lost::Cut && lane.retries == 0);
         }
         self.arm_retry(side, sent_ns, out);
     }
@@ -148,7 +147,7 @@ impl Connection {
         lane.hole = false;
         // Empty when only acknowledgements are missing, or the window is shut: a probe, to be answered.
         let (begin, end) = (lane.delivered, lane.sent);
-        out.counts.sent_again += 1;
+        out.kernel.counts.sent_again += 1;
         self.launch(side, begin, end, out);
     }
 
@@ -186,9 +185,9 @@ impl Connection {
                 // Bytes for a program that has closed: as Linux, a reset says that nobody will read them.
                 return self.abort(other, out);
             }
-            self.ends[other].read_waiting.move_to(out.woken);
-            out.counts.delivered += 1;
-            out.counts.bytes_delivered += u64::from(len);
+            self.ends[other].read_waiting.move_to(&mut out.kernel.woken);
+            out.kernel.counts.delivered += 1;
+            out.kernel.counts.bytes_delivered += u64::from(len);
             let (connection, (from, _)) = (self.id, self.way(side));
             let record = FlightDelivered { connection, from, len, payload: flight.hash, end: flight.end };
             out.world.emit_for(self.ends[other].owner, record);
@@ -199,7 +198,7 @@ impl Connection {
 
     /// The receiver of the lane of `side` says how far it is and what there is room for, because of what was
     /// sent at `since_ns`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn acknowledge(&mut self, side: usize, since_ns: u64, out: &mut Outside<'_>) {
         if self.ends[side].phase != Phase::Open {
             return;
@@ -280,7 +279,7 @@ impl Connection {
             }
         }
         if self.lanes[side].room(out.wires.config.tcp.send_buffer_bytes.max(1)) > 0 {
-            self.ends[side].write_waiting.move_to(out.woken);
+            self.ends[side].write_waiting.move_to(&mut out.kernel.woken);
         }
         self.push(side, out);
         self.tidy(side, out);

@@ -18,7 +18,7 @@ use sim_runtime::trace::Down;
 use sim_runtime::{Handle, NodeId, Owner};
 use slab::Slab;
 
-use super::connection::{CLIENT, Connection, End, Event, KILL_RESETS, Key, Outside, Phase, SERVER};
+use super::connection::{CLIENT, Connection, End, Event, KILL_RESETS, Key, Outside, Phase, SERVER, Side};
 use super::counters::Counters;
 use super::lane::Lane;
 use super::ports::{Listener, ListenerKey, Listeners};
@@ -73,15 +73,15 @@ impl Tcp {
     fn reset_unaccepted(&self, world: &Handle, key: ListenerKey, listener: Listener) {
         for queued in &listener.queue {
             self.with(world, *queued, |connection, out| {
-                connection.ends[SERVER].held = false;
-                if connection.ends[SERVER].phase == Phase::Open {
+                connection.sides[SERVER].end.held = false;
+                if connection.sides[SERVER].end.phase == Phase::Open {
                     connection.abort(SERVER, out);
                 }
             });
         }
         if listener.half_done > 0 {
             self.for_each(world, |connection, out| {
-                if connection.ends[SERVER].listener == Some(key) {
+                if connection.sides[SERVER].end.listener == Some(key) {
                     connection.abort(SERVER, out);
                 }
             });
@@ -96,7 +96,7 @@ impl Tcp {
             listener.waiting.add(cx.waker());
             return Poll::Pending;
         };
-        let client = &state.connections[key.slot as usize].ends[CLIENT];
+        let client = &state.connections[key.slot as usize].sides[CLIENT].end;
         Poll::Ready(Ok((key, client.owner.node, client.port)))
     }
 
@@ -123,9 +123,10 @@ impl Tcp {
                 id,
                 slot: slot.expect("fewer than 2^24 connections at once"),
                 serial: id as u32,
-                ends: [End::new(owner, from_port, Phase::SynSent), End::new(nobody, port, Phase::Gone)],
-                lanes: [lane(0), lane(1)],
-                places: [None; 2],
+                sides: [
+                    Side::new(End::new(owner, from_port, Phase::SynSent), lane(0)),
+                    Side::new(End::new(nobody, port, Phase::Gone), lane(1)),
+                ],
                 request_again: None,
                 requests: 0,
                 connect_until_ns: world.now_ns().saturating_add(patience_ns),
@@ -145,7 +146,7 @@ impl Tcp {
     pub(super) fn poll_connected(&self, key: Key, cx: &Context<'_>) -> Poll<io::Result<()>> {
         let state = &mut self.network.borrow_mut().streams;
         let Some(connection) = state.held(key) else { return Poll::Ready(Err(gone())) };
-        let end = &mut connection.ends[usize::from(key.side)];
+        let end = &mut connection.sides[usize::from(key.side)].end;
         if end.phase == Phase::SynSent {
             end.write_waiting.add(cx.waker());
             return Poll::Pending;
@@ -165,10 +166,10 @@ impl Tcp {
     ) -> Poll<io::Result<usize>> {
         let side = usize::from(key.side);
         let result = self.with(world, key, |connection, out| {
-            let there = connection.lanes[1 - side].available().min(buffer.len());
+            let there = connection.sides[1 - side].lane.available().min(buffer.len());
             if there > 0 || buffer.is_empty() {
                 let count = connection.granted_read(1 - side, there, out);
-                let lane = &mut connection.lanes[1 - side];
+                let lane = &mut connection.sides[1 - side].lane;
                 buffer[..count].copy_from_slice(&lane.bytes.rest()[..count]);
                 if is_taken {
                     lane.consume(count);
@@ -180,7 +181,7 @@ impl Tcp {
                 }
                 return Poll::Ready(Ok(count));
             }
-            let (end, lane) = (&mut connection.ends[side], &connection.lanes[1 - side]);
+            let (end, lane) = (&mut connection.sides[side].end, &connection.sides[1 - side].lane);
             // As Linux: who has read to the end reads no error; it is kept for a write.
             if lane.is_ended() {
                 return Poll::Ready(Ok(0));
@@ -207,7 +208,7 @@ impl Tcp {
     ) -> Poll<io::Result<usize>> {
         let side = usize::from(key.side);
         let result = self.with(world, key, |connection, out| {
-            let (end, lane) = (&mut connection.ends[side], &mut connection.lanes[side]);
+            let (end, lane) = (&mut connection.sides[side].end, &mut connection.sides[side].lane);
             if let Some(kind) = end.error.take() {
                 return Poll::Ready(Err(kind.into()));
             }
@@ -223,7 +224,7 @@ impl Tcp {
                 return Poll::Pending;
             }
             let count = connection.granted_write(side, fits, out);
-            let lane = &mut connection.lanes[side];
+            let lane = &mut connection.sides[side].lane;
             lane.bytes.append(&bytes[..count]);
             lane.written += count as u64;
             if let Some(contents) = &mut out.wires.contents {
@@ -240,7 +241,7 @@ impl Tcp {
 
     pub(super) fn shut_down_write(&self, world: &Handle, key: Key) -> io::Result<()> {
         let side = usize::from(key.side);
-        let result = self.with(world, key, |connection, out| match connection.ends[side].phase {
+        let result = self.with(world, key, |connection, out| match connection.sides[side].end.phase {
             Phase::Open => {
                 connection.shut_down(side, out);
                 Ok(())
@@ -258,8 +259,8 @@ impl Tcp {
     pub(super) fn abort(&self, world: &Handle, key: Key) {
         let side = usize::from(key.side);
         self.with(world, key, |connection, out| {
-            connection.ends[side].held = false;
-            if connection.ends[side].phase == Phase::Open {
+            connection.sides[side].end.held = false;
+            if connection.sides[side].end.phase == Phase::Open {
                 connection.abort(side, out);
             }
         });
@@ -274,7 +275,7 @@ impl Tcp {
         act: impl FnOnce(&mut Connection, &mut Outside<'_>) -> R,
     ) -> Option<R> {
         self.act(world, key.slot, act, |connection| {
-            connection.serial == key.serial && connection.ends[usize::from(key.side)].held
+            connection.serial == key.serial && connection.sides[usize::from(key.side)].end.held
         })
     }
 
@@ -329,7 +330,7 @@ impl Tcp {
 impl Streams {
     fn held(&mut self, key: Key) -> Option<&mut Connection> {
         let connection = self.connections.get_mut(key.slot as usize)?;
-        (connection.serial == key.serial && connection.ends[usize::from(key.side)].held).then_some(connection)
+        (connection.serial == key.serial && connection.sides[usize::from(key.side)].end.held).then_some(connection)
     }
 }
 
@@ -355,7 +356,7 @@ impl Device for Tcp {
         if how == Down::PowerOff {
             self.for_each(world, |connection, out| {
                 for side in [CLIENT, SERVER] {
-                    if connection.ends[side].owner.node == node {
+                    if connection.sides[side].end.owner.node == node {
                         connection.vanish(side, out);
                     }
                 }
@@ -367,7 +368,7 @@ impl Device for Tcp {
         }
         self.for_each(world, |connection, out| {
             for side in [CLIENT, SERVER] {
-                if connection.ends[side].owner.node == node && connection.ends[side].held {
+                if connection.sides[side].end.owner.node == node && connection.sides[side].end.held {
                     connection.bury(side, how == Down::Kill, out);
                 }
             }
@@ -398,7 +399,7 @@ impl Connection {
             return there;
         }
         let key = self.field_key(side);
-        let count = self.lanes[side].read_whim.shorten(out.world, PARTIAL_READ, key, chance, there);
+        let count = self.sides[side].lane.read_whim.shorten(out.world, PARTIAL_READ, key, chance, there);
         out.kernel.counts.partial_reads += u64::from(count < there);
         count
     }
@@ -411,7 +412,7 @@ impl Connection {
             return fits;
         }
         let key = self.field_key(side);
-        let count = self.lanes[side].write_whim.shorten(out.world, PARTIAL_WRITE, key, chance, fits);
+        let count = self.sides[side].lane.write_whim.shorten(out.world, PARTIAL_WRITE, key, chance, fits);
         out.kernel.counts.partial_writes += u64::from(count < fits);
         count
     }
@@ -441,10 +442,10 @@ impl Connection {
     fn bury(&mut self, side: usize, is_killed: bool, out: &mut Outside<'_>) {
         let chance = out.wires.config.tcp.kill_resets_per_million;
         let is_reset = is_killed
-            && self.ends[side].phase == Phase::Open
+            && self.sides[side].end.phase == Phase::Open
             && out.world.sample(KILL_RESETS, self.field_key(side)).chance(chance);
         if is_reset {
-            self.ends[side].held = false;
+            self.sides[side].end.held = false;
             self.abort(side, out);
         } else {
             self.let_go(side, out);

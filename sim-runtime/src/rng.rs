@@ -59,11 +59,10 @@ pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
     }
     if !rest.is_empty() {
         // The last 32 bytes, some of them for the second time; the length tells such inputs apart.
-        let padded = match bytes.last_chunk() {
-            Some(block) => *block,
+        let [a, b, c, d] = match bytes.last_chunk() {
+            Some(block) => words(block),
             None => padded(rest),
         };
-        let [a, b, c, d] = words(&padded);
         left = fold(a ^ HASH[0] ^ left, b ^ HASH[1]).wrapping_add(left.rotate_left(23));
         right = fold(c ^ HASH[2] ^ right, d ^ HASH[3]).wrapping_add(right.rotate_left(29));
     }
@@ -71,10 +70,10 @@ pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
 }
 
 #[cold]
-fn padded(bytes: &[u8]) -> [u8; 32] {
+fn padded(bytes: &[u8]) -> [u64; 4] {
     let mut block = [0; 32];
     block[..bytes.len()].copy_from_slice(bytes);
-    block
+    words(&block)
 }
 
 #[inline]

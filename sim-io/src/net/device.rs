@@ -191,9 +191,10 @@ impl Net {
         let place = links.place(from.node, to);
         let is_cut = links.is_cut(from.node, to);
         let link = links.link(place);
+        link.look(world, config, now_ns);
         let way = match link.plain(now_ns) {
             Some(after_ns) if !is_cut => Ok((after_ns, None)),
-            _ => state.counts.find_way(world, config, link, now_ns, is_cut),
+            _ => state.counts.find_way(link, is_cut),
         };
         let sent = |arrives_ns| DatagramSent {
             to,
@@ -284,15 +285,8 @@ pub(super) fn gone() -> io::Error {
 impl Counts {
     /// How long a datagram that is sent now takes, and a copy of it if there is one; or why it gets lost.
     #[inline(never)]
-    fn find_way(
-        &mut self,
-        world: &Handle,
-        config: &NetConfig,
-        link: &mut Link,
-        now_ns: u64,
-        is_cut: bool,
-    ) -> Result<(u64, Option<u64>), Lost> {
-        let fate = link.fate(world, config, now_ns);
+    fn find_way(&mut self, link: &Link, is_cut: bool) -> Result<(u64, Option<u64>), Lost> {
+        let fate = link.fate();
         if is_cut {
             return Err(Lost::Cut);
         }

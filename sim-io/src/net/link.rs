@@ -55,9 +55,8 @@ pub(super) enum Fate {
 pub(super) struct Link {
     from: NodeId,
     to: NodeId,
-    /// Until then a message takes `plain_ns`, and nothing else happens to it.
+    /// Until then a message takes `latency_ns`, and nothing else happens to it.
     plain_until_ns: u64,
-    plain_ns: u64,
     known_until_ns: u64,
     latency_ns: u64,
     copy_ns: Option<u64>,
@@ -114,7 +113,6 @@ impl Link {
             from,
             to,
             plain_until_ns: 0,
-            plain_ns: LOOPBACK_NS,
             known_until_ns: 0,
             latency_ns: LOOPBACK_NS,
             copy_ns: None,
@@ -136,28 +134,41 @@ impl Link {
         }
     }
 
-    /// How long a message that is sent now takes, if nothing else happens to it and that is known already; else
-    /// [`Link::fate`] knows more.
+    /// Finds out what happens to messages that are sent now, unless it is known.
     #[inline]
-    pub(super) fn plain(&self, now_ns: u64) -> Option<u64> {
-        (now_ns < self.plain_until_ns).then_some(self.plain_ns)
+    pub(super) fn look(&mut self, world: &Handle, config: &NetConfig, now_ns: u64) {
+        if now_ns >= self.plain_until_ns {
+            self.look_closely(world, config, now_ns);
+        }
     }
 
-    /// What happens to a message that is sent now.
     #[inline(never)]
-    pub(super) fn fate(&mut self, world: &Handle, config: &NetConfig, now_ns: u64) -> Fate {
+    fn look_closely(&mut self, world: &Handle, config: &NetConfig, now_ns: u64) {
         if now_ns >= self.known_until_ns {
             self.read(world, config, now_ns);
         }
         if self.lost {
-            return Fate::Lost;
+            return;
         }
         if now_ns >= self.extra_known_until_ns {
             self.read_extra(world, config, now_ns);
         }
         if self.extra_ns == 0 && self.copy_ns.is_none() && self.struck == Struck::default() {
             self.plain_until_ns = self.known_until_ns.min(self.extra_known_until_ns);
-            self.plain_ns = self.latency_ns;
+        }
+    }
+
+    /// How long a message takes that is sent now, if nothing else happens to it. To be asked after a [`Link::look`].
+    #[inline]
+    pub(super) fn plain(&self, now_ns: u64) -> Option<u64> {
+        (now_ns < self.plain_until_ns).then_some(self.latency_ns)
+    }
+
+    /// What happens to a message that is sent now. To be asked after a [`Link::look`].
+    #[inline]
+    pub(super) fn fate(&self) -> Fate {
+        if self.lost {
+            return Fate::Lost;
         }
         let after_ns = self.latency_ns + self.extra_ns;
         Fate::Arrives { after_ns, copy_ns: self.copy_ns, held_up: self.extra_ns > 0 }

@@ -90,7 +90,7 @@ impl Wires {
 
     /// How long a segment that is sent now takes from `from` to `to`, over the link at `place`, or why it gets lost.
     /// Copies mean nothing to a stream.
-    #[inline]
+    #[inline(always)]
     pub(super) fn segment(
         &mut self,
         world: &Handle,
@@ -104,17 +104,9 @@ impl Wires {
         if !self.frozen.is_empty() && self.frozen.contains(&from) {
             return Err(Lost::Frozen);
         }
-        let now_ns = world.now_ns();
         let link = self.links.link(place);
-        match link.plain(now_ns) {
-            Some(after_ns) => Ok(after_ns),
-            None => self.find_segment(world, place, now_ns),
-        }
-    }
-
-    #[inline(never)]
-    fn find_segment(&mut self, world: &Handle, place: u32, now_ns: u64) -> Result<u64, Lost> {
-        match self.links.link(place).fate(world, &self.config, now_ns) {
+        link.look(world, &self.config, world.now_ns());
+        match link.fate() {
             Fate::Arrives { after_ns, .. } => Ok(after_ns),
             Fate::Lost => Err(Lost::Loss),
         }

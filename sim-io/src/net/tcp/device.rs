@@ -231,7 +231,7 @@ impl Tcp {
                 let (_, to) = connection.way(side);
                 contents.written(connection.id, to, &bytes[..count]);
             }
-            connection.push(side, out);
+            connection.push_written(side, out);
             // What the window keeps back waits for room that may have been announced already.
             connection.await_credit(side, out);
             Poll::Ready(Ok(count))

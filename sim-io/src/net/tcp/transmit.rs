@@ -30,8 +30,23 @@ const MS: u64 = 1_000_000;
 
 impl Connection {
     /// Sends what the window lets out of the lane of `side`.
-    #[inline]
     pub(super) fn push(&mut self, side: usize, out: &mut Outside<'_>) {
+        if let Some((begin, end)) = self.let_out(side, out) {
+            self.launch_again(side, begin, end, out);
+        }
+    }
+
+    /// The same, where it is done most.
+    #[inline(always)]
+    pub(super) fn push_written(&mut self, side: usize, out: &mut Outside<'_>) {
+        if let Some((begin, end)) = self.let_out(side, out) {
+            self.launch(side, begin, end, out);
+        }
+    }
+
+    /// From where to where the window lets anything out that is not sent: it counts as sent from now on.
+    #[inline]
+    fn let_out(&mut self, side: usize, out: &mut Outside<'_>) -> Option<(u64, u64)> {
         let lane = &mut self.sides[side].lane;
         let all_fits = lane.written <= lane.window_end;
         let limit = if all_fits { lane.end() } else { lane.window_end };
@@ -41,15 +56,16 @@ impl Connection {
             lane.window_full = true;
             out.kernel.counts.windows_filled += 1;
         }
-        if lane.sent < limit {
-            let begin = lane.sent;
-            lane.sent = limit;
-            self.launch(side, begin, limit, out);
+        let begin = lane.sent;
+        if begin >= limit {
+            return None;
         }
+        lane.sent = limit;
+        Some((begin, limit))
     }
 
     /// Puts the places from `begin` to `end` on their way, or finds them lost.
-    #[inline]
+    #[inline(always)]
     fn launch(&mut self, side: usize, begin: u64, end: u64, out: &mut Outside<'_>) {
         let now_ns = out.world.now_ns();
         let (_, to) = self.way(side);
@@ -59,17 +75,11 @@ impl Connection {
         let (len, hash) = lane.hash(begin, end);
         let (connection, owner) = (self.id, self.sides[side].end.owner);
         let sent = |arrives_ns| FlightSent { connection, to, len, payload: hash, begin, arrives_ns };
-        if lane.hole {
-            // It would wait at the receiver for what is missing; it is sent again with that.
-            return out.world.emit_for(owner, sent(0));
-        }
-        let after_ns = match self.segment(side, out) {
+        // Behind a hole it would wait at the receiver for what is missing; it is sent again with that.
+        let way = if lane.hole { Err(None) } else { self.segment(side, out).map_err(Some) };
+        let after_ns = match way {
             Ok(after_ns) => after_ns,
-            Err(why) => {
-                out.kernel.counts.flights += 1;
-                out.world.emit_for(owner, sent(0));
-                return self.lose(side, (begin, end), now_ns, why, out);
-            }
+            Err(why) => return self.launch_in_vain(side, end, sent(0), why, out),
         };
         let lane = &mut self.sides[side].lane;
         let latest_ns = lane.last_arrival_ns;
@@ -87,6 +97,29 @@ impl Connection {
         out.kernel.counts.flights += 1;
         lane.air.push(Flight { begin, end, sent_ns: now_ns, hash, heard });
         out.world.at(arrives_ns, Tcp::ID, token);
+    }
+
+    /// The same, where it is not done for every write.
+    #[inline(never)]
+    fn launch_again(&mut self, side: usize, begin: u64, end: u64, out: &mut Outside<'_>) {
+        self.launch(side, begin, end, out);
+    }
+
+    /// A flight is not sent in truth, or gets lost at once.
+    #[cold]
+    fn launch_in_vain(
+        &mut self,
+        side: usize,
+        end: u64,
+        sent: FlightSent,
+        why: Option<Lost>,
+        out: &mut Outside<'_>,
+    ) {
+        out.world.emit_for(self.sides[side].end.owner, sent);
+        if let Some(why) = why {
+            out.kernel.counts.flights += 1;
+            self.lose(side, (sent.begin, end), out.world.now_ns(), why, out);
+        }
     }
 
     /// Places of the lane of `side` did not arrive. Its kernel will notice, if it still has one.
@@ -148,7 +181,7 @@ impl Connection {
         // Empty when only acknowledgements are missing, or the window is shut: a probe, to be answered.
         let (begin, end) = (lane.delivered, lane.sent);
         out.kernel.counts.sent_again += 1;
-        self.launch(side, begin, end, out);
+        self.launch_again(side, begin, end, out);
     }
 
     /// The first flight in the air of the lane of `side` has come to the end of its way.

@@ -284,7 +284,6 @@ impl Draws {
         self.note(identity);
     }
 
-    #[inline]
     fn note_field(&self, row: Row, bucket: u64, bits: u64) {
         self.note(bits);
         if let Some(tape) = &self.0.tape {
@@ -311,7 +310,7 @@ pub(crate) struct Fields {
     seed: u64,
     overrides: Vec<Override>,
     chance: Chance,
-    /// Neither overrides nor another kind of chance: for one question where it is asked most.
+    /// Neither overrides nor another kind of chance nor a tape: for one question where it is asked most.
     plain: bool,
     /// How many numbers were taken, by stream; of the one stream under 0.
     taken: RefCell<BTreeMap<u64, u64>>,
@@ -320,7 +319,7 @@ pub(crate) struct Fields {
 
 impl Fields {
     pub(crate) fn new(seed: u64, overrides: Vec<Override>, chance: Chance, draws: Draws) -> Self {
-        let plain = overrides.is_empty() && chance == Chance::Fields;
+        let plain = overrides.is_empty() && chance == Chance::Fields && draws.0.tape.is_none();
         let seed = mix(seed, hash_name("fields"));
         Self { seed, overrides, chance, plain, taken: RefCell::default(), draws }
     }
@@ -355,19 +354,22 @@ impl Fields {
     /// The field of `row` in the bucket of that number, which contains `at_ns`.
     #[inline]
     pub(crate) fn read_row(&self, row: Row, bucket: u64, at_ns: u64) -> Sample {
-        let mut sample = Sample { bits: mix(row.base, bucket), calm: false };
-        if !self.plain {
-            // Word by word: for a pointer to it, the row would be put into memory in the plain case too.
-            sample = self.edited(row.name, row.key, row.base, bucket, at_ns);
+        if self.plain {
+            let bits = mix(row.base, bucket);
+            self.draws.note(bits);
+            return Sample { bits, calm: false };
         }
-        self.draws.note_field(row, bucket, sample.bits);
-        sample
+        // Word by word: for a pointer to it, the row would be put into memory in the plain case too.
+        self.read_edited(row.name, row.key, row.base, bucket, at_ns)
     }
 
     #[cold]
-    fn edited(&self, name: &'static str, key: u64, base: u64, bucket: u64, at_ns: u64) -> Sample {
+    fn read_edited(&self, name: &'static str, key: u64, base: u64, bucket: u64, at_ns: u64) -> Sample {
+        let row = Row { name, key, base };
         let bits = self.drawn(mix(base, bucket), base);
-        self.overridden(Sample { bits, calm: false }, Row { name, key, base }, bucket, at_ns)
+        let sample = self.overridden(Sample { bits, calm: false }, row, bucket, at_ns);
+        self.draws.note_field(row, bucket, sample.bits);
+        sample
     }
 
     /// What takes the place of a field's bits where conditions come from streams.

@@ -59,11 +59,10 @@ pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
     }
     if !rest.is_empty() {
         // The last 32 bytes, some of them for the second time; the length tells such inputs apart.
-        let padded = match bytes.last_chunk() {
-            Some(block) => *block,
+        let [a, b, c, d] = match bytes.last_chunk() {
+            Some(block) => words(block),
             None => padded(rest),
         };
-        let [a, b, c, d] = words(&padded);
         left = fold(a ^ HASH[0] ^ left, b ^ HASH[1]).wrapping_add(left.rotate_left(23));
         right = fold(c ^ HASH[2] ^ right, d ^ HASH[3]).wrapping_add(right.rotate_left(29));
     }
@@ -71,10 +70,10 @@ pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
 }
 
 #[cold]
-fn padded(bytes: &[u8]) -> [u8; 32] {
+fn padded(bytes: &[u8]) -> [u64; 4] {
     let mut block = [0; 32];
     block[..bytes.len()].copy_from_slice(bytes);
-    block
+    words(&block)
 }
 
 #[inline]
@@ -285,7 +284,6 @@ impl Draws {
         self.note(identity);
     }
 
-    #[inline]
     fn note_field(&self, row: Row, bucket: u64, bits: u64) {
         self.note(bits);
         if let Some(tape) = &self.0.tape {
@@ -312,7 +310,7 @@ pub(crate) struct Fields {
     seed: u64,
     overrides: Vec<Override>,
     chance: Chance,
-    /// Neither overrides nor another kind of chance: for one question where it is asked most.
+    /// Neither overrides nor another kind of chance nor a tape: for one question where it is asked most.
     plain: bool,
     /// How many numbers were taken, by stream; of the one stream under 0.
     taken: RefCell<BTreeMap<u64, u64>>,
@@ -321,7 +319,7 @@ pub(crate) struct Fields {
 
 impl Fields {
     pub(crate) fn new(seed: u64, overrides: Vec<Override>, chance: Chance, draws: Draws) -> Self {
-        let plain = overrides.is_empty() && chance == Chance::Fields;
+        let plain = overrides.is_empty() && chance == Chance::Fields && draws.0.tape.is_none();
         let seed = mix(seed, hash_name("fields"));
         Self { seed, overrides, chance, plain, taken: RefCell::default(), draws }
     }
@@ -356,19 +354,22 @@ impl Fields {
     /// The field of `row` in the bucket of that number, which contains `at_ns`.
     #[inline]
     pub(crate) fn read_row(&self, row: Row, bucket: u64, at_ns: u64) -> Sample {
-        let mut sample = Sample { bits: mix(row.base, bucket), calm: false };
-        if !self.plain {
-            // Word by word: for a pointer to it, the row would be put into memory in the plain case too.
-            sample = self.edited(row.name, row.key, row.base, bucket, at_ns);
+        if self.plain {
+            let bits = mix(row.base, bucket);
+            self.draws.note(bits);
+            return Sample { bits, calm: false };
         }
-        self.draws.note_field(row, bucket, sample.bits);
-        sample
+        // Word by word: for a pointer to it, the row would be put into memory in the plain case too.
+        self.read_edited(row.name, row.key, row.base, bucket, at_ns)
     }
 
     #[cold]
-    fn edited(&self, name: &'static str, key: u64, base: u64, bucket: u64, at_ns: u64) -> Sample {
+    fn read_edited(&self, name: &'static str, key: u64, base: u64, bucket: u64, at_ns: u64) -> Sample {
+        let row = Row { name, key, base };
         let bits = self.drawn(mix(base, bucket), base);
-        self.overridden(Sample { bits, calm: false }, Row { name, key, base }, bucket, at_ns)
+        let sample = self.overridden(Sample { bits, calm: false }, row, bucket, at_ns);
+        self.draws.note_field(row, bucket, sample.bits);
+        sample
     }
 
     /// What takes the place of a field's bits where conditions come from streams.

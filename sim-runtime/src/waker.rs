@@ -12,13 +12,14 @@
 //! Not here: what a woken task waits for (`agenda.rs`, `schedule.rs`).
 
 use std::collections::BTreeMap;
-use std::ptr;
+use std::{mem, ptr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{RawWaker, RawWakerVTable, Waker};
 use std::thread::{self, ThreadId};
 
 use crate::context;
+use crate::world::Handle;
 
 const SLOT_BITS: u32 = 24;
 const BORN_BITS: u32 = 20;
@@ -101,6 +102,21 @@ pub(crate) fn wake(task: TaskRef) {
     });
     if is_here != Some(true) {
         wake_elsewhere(task);
+    }
+}
+
+impl Handle {
+    /// Wakes whom `waker` wakes. For devices, which know the world: it has not to be found, as by [`Waker::wake`].
+    #[inline]
+    pub fn wake(&self, waker: Waker) {
+        match TaskRef::of(&waker) {
+            Some(task) if task.world() == self.core.number() => {
+                // It counts nothing, and to drop it is a call nevertheless.
+                mem::forget(waker);
+                self.core.wake(task);
+            }
+            _ => waker.wake(),
+        }
     }
 }
 

@@ -235,7 +235,7 @@ impl Disks {
             Target::Names(dir) => world.emit_for(owner, DirSynced { dir }),
         }
         if let Some(waiting) = waiting {
-            waiting.wake();
+            world.wake(waiting);
         }
     }
 

@@ -12,7 +12,6 @@
 //! buffers have grown.
 //! Not here: what a link does (`link.rs`), when links are cut (`nemesis`).
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::task::{Poll, Waker};
@@ -25,21 +24,21 @@ use sim_runtime::{Handle, NodeId, Owner};
 use super::addr::addr_of;
 use super::config::{Burst, NetConfig};
 use super::contents::Contents;
-use super::link::{Fate, Struck};
+use super::link::{Fate, Link, Struck};
 use super::packet::{Header, Packet, Packets};
 use super::socket::{OVERHEAD_BYTES, Socket, SocketKey, Sockets, Woken};
-use super::wires::{SharedWires, Wires};
+use super::wires::{Network, SharedNetwork, Wires};
 use crate::records::{DatagramDelivered, DatagramLost, DatagramSent, Lost};
 
 /// The network of a world: `handle.device::<Net>()`.
 #[derive(Debug)]
 pub struct Net {
-    state: RefCell<State>,
-    wires: SharedWires,
+    network: SharedNetwork,
 }
 
+/// Sockets, and what is under way to them.
 #[derive(Debug, Default)]
-struct State {
+pub(super) struct Datagrams {
     packets: Packets,
     sockets: Sockets,
     /// Machines that stand still, and what waits in the rings of their network cards.
@@ -91,24 +90,24 @@ pub(super) type Received<T> = (T, NodeId, u16);
 impl Net {
     /// Sets how harsh the links are from now on.
     pub fn configure(&self, config: NetConfig) {
-        let wires = &mut *self.wires.borrow_mut();
+        let wires = &mut self.network.borrow_mut().wires;
         wires.config = config;
         wires.links.forget_conditions();
     }
 
     /// How harsh the links are.
     pub fn config(&self) -> NetConfig {
-        self.wires.borrow().config
+        self.network.borrow().wires.config
     }
 
     /// Keeps a copy of all that is sent from now on, on streams too, for one who tells the run's story.
     pub fn keep_contents(&self) {
-        self.wires.borrow_mut().contents.get_or_insert_default();
+        self.network.borrow_mut().wires.contents.get_or_insert_default();
     }
 
     /// What was kept since [`Net::keep_contents`]; nothing more is kept.
     pub fn take_contents(&self) -> Contents {
-        self.wires.borrow_mut().contents.take().map(|contents| *contents).unwrap_or_default()
+        self.network.borrow_mut().wires.contents.take().map(|contents| *contents).unwrap_or_default()
     }
 
     /// Cuts the link from `from` to `to`, in this direction. Cuts count: the link is open again when each has
@@ -117,7 +116,7 @@ impl Net {
     /// # Panics
     /// If `from` is `to`.
     pub fn cut(&self, from: NodeId, to: NodeId) {
-        let wires = &mut *self.wires.borrow_mut();
+        let wires = &mut self.network.borrow_mut().wires;
         wires.links.cut(from, to);
         wires.cuts_made += 1;
     }
@@ -127,12 +126,12 @@ impl Net {
     /// # Panics
     /// If the link is not cut.
     pub fn heal(&self, from: NodeId, to: NodeId) {
-        self.wires.borrow_mut().links.heal(from, to);
+        self.network.borrow_mut().wires.links.heal(from, to);
     }
 
     /// Takes all cuts back, also those of faults that are under way.
     pub fn heal_all(&self) {
-        self.wires.borrow_mut().links.heal_all();
+        self.network.borrow_mut().wires.links.heal_all();
     }
 
     /// From now on until [`Net::calm`], `fault` does this to the link from `from` to `to`, in this direction.
@@ -140,26 +139,26 @@ impl Net {
     /// # Panics
     /// If `from` is `to`.
     pub fn burst(&self, fault: u64, from: NodeId, to: NodeId, burst: Burst) {
-        self.wires.borrow_mut().links.burst(fault, from, to, burst);
+        self.network.borrow_mut().wires.links.burst(fault, from, to, burst);
     }
 
     /// Ends all bursts of `fault`.
     pub fn calm(&self, fault: u64) {
-        self.wires.borrow_mut().links.calm(fault);
+        self.network.borrow_mut().wires.links.calm(fault);
     }
 
     /// Whether messages from `from` to `to` are cut off now.
     pub fn is_cut(&self, from: NodeId, to: NodeId) -> bool {
-        self.wires.borrow().links.is_cut(from, to)
+        self.network.borrow().wires.links.is_cut(from, to)
     }
 
-    /// What streams share with datagrams.
-    pub(super) fn wires(&self) -> SharedWires {
-        self.wires.clone()
+    /// For streams.
+    pub(super) fn network(&self) -> SharedNetwork {
+        self.network.clone()
     }
 
     pub(super) fn bind(&self, owner: Owner, port: u16) -> io::Result<(SocketKey, u16)> {
-        let sockets = &mut self.state.borrow_mut().sockets;
+        let sockets = &mut self.network.borrow_mut().datagrams.sockets;
         let key = sockets.bind(owner, port)?;
         let port = sockets.get(key).expect("it was bound just now").port;
         Ok((key, port))
@@ -167,7 +166,7 @@ impl Net {
 
     pub(super) fn close(&self, key: SocketKey) {
         let closed = {
-            let state = &mut *self.state.borrow_mut();
+            let state = &mut self.network.borrow_mut().datagrams;
             let closed = state.sockets.close(key);
             if let Some(socket) = &closed {
                 socket.queue.iter().for_each(|slot| state.packets.free(*slot));
@@ -179,8 +178,8 @@ impl Net {
 
     #[inline]
     pub(super) fn send(&self, world: &Handle, letter: &Letter<'_>) {
-        let state = &mut *self.state.borrow_mut();
-        let Wires { config, links, contents, .. } = &mut *self.wires.borrow_mut();
+        let Network { wires, datagrams: state, .. } = &mut *self.network.borrow_mut();
+        let Wires { config, links, contents, .. } = wires;
         let Letter { from, from_port, to, to_port, bytes } = *letter;
         let now_ns = world.now_ns();
         let id = state.counts.sent;
@@ -192,10 +191,11 @@ impl Net {
         let place = links.place(from.node, to);
         let is_cut = links.is_cut(from.node, to);
         let link = links.link(place);
-        let fate = link.fate(world, config, now_ns);
-        if link.struck != Struck::default() && !is_cut {
-            state.counts.strike(link.struck, fate == Fate::Lost);
-        }
+        link.look(world, config, now_ns);
+        let way = match link.plain(now_ns) {
+            Some(after_ns) if !is_cut => Ok((after_ns, None)),
+            _ => state.counts.find_way(link, is_cut),
+        };
         let sent = |arrives_ns| DatagramSent {
             to,
             len: bytes.len() as u32,
@@ -204,14 +204,11 @@ impl Net {
             arrives_ns,
             id,
         };
-        let (after_ns, copy_ns) = match fate {
-            Fate::Arrives { after_ns, copy_ns, held_up } if !is_cut => {
-                state.counts.held_up += u64::from(held_up);
-                (after_ns, copy_ns)
-            }
-            Fate::Arrives { .. } | Fate::Lost => {
+        let (after_ns, copy_ns) = match way {
+            Ok(way) => way,
+            Err(why) => {
                 world.emit_for(from, sent(0));
-                return state.counts.lose(world, from, to, id, if is_cut { Lost::Cut } else { Lost::Loss });
+                return state.counts.lose(world, from, to, id, why);
             }
         };
         link.sent += 1;
@@ -234,9 +231,9 @@ impl Net {
         waker: Option<&Waker>,
         take: impl FnOnce(&mut Inbound<'_>) -> T,
     ) -> Poll<io::Result<Received<T>>> {
-        let state = &mut *self.state.borrow_mut();
+        let state = &mut self.network.borrow_mut().datagrams;
         let Some(socket) = state.sockets.get(key) else { return Poll::Ready(Err(gone())) };
-        let Some(slot) = socket.queue.pop_front() else {
+        let Some(slot) = socket.queue.take_first() else {
             if let Some(waker) = waker {
                 socket.waiting.add(waker);
             }
@@ -286,6 +283,25 @@ pub(super) fn gone() -> io::Error {
 }
 
 impl Counts {
+    /// How long a datagram that is sent now takes, and a copy of it if there is one; or why it gets lost.
+    #[inline(never)]
+    fn find_way(&mut self, link: &Link, is_cut: bool) -> Result<(u64, Option<u64>), Lost> {
+        let fate = link.fate();
+        if is_cut {
+            return Err(Lost::Cut);
+        }
+        if link.struck != Struck::default() {
+            self.strike(link.struck, fate == Fate::Lost);
+        }
+        match fate {
+            Fate::Arrives { after_ns, copy_ns, held_up } => {
+                self.held_up += u64::from(held_up);
+                Ok((after_ns, copy_ns))
+            }
+            Fate::Lost => Err(Lost::Loss),
+        }
+    }
+
     #[cold]
     fn lose(&mut self, world: &Handle, from: Owner, to: NodeId, id: u64, why: Lost) {
         match why {
@@ -308,7 +324,7 @@ impl Counts {
     }
 }
 
-impl State {
+impl Datagrams {
     /// A datagram has come to the end of its way. Returns who is to be woken.
     #[inline]
     fn arrive(&mut self, world: &Handle, wires: &mut Wires, slot: u32) -> Woken {
@@ -356,7 +372,7 @@ impl State {
             None => Lost::NoReceiver,
             Some(socket) if full(socket.queued_bytes) => Lost::BufferFull,
             Some(socket) => {
-                socket.queue.push_back(slot);
+                socket.queue.push(slot);
                 socket.queued_bytes += len + OVERHEAD_BYTES;
                 let woken = socket.waiting.take();
                 let link = wires.links.link(packet.link);
@@ -395,19 +411,21 @@ impl Device for Net {
     const ID: DeviceId = DeviceId(0);
 
     fn new(_world: &Handle) -> Self {
-        Self { state: RefCell::default(), wires: SharedWires::default() }
+        Self { network: SharedNetwork::default() }
     }
 
     #[inline]
     fn fire(&self, world: &Handle, token: u64) {
-        let woken = self.state.borrow_mut().arrive(world, &mut self.wires.borrow_mut(), token as u32);
-        woken.wake();
+        let woken = {
+            let Network { wires, datagrams, .. } = &mut *self.network.borrow_mut();
+            datagrams.arrive(world, wires, token as u32)
+        };
+        woken.wake(world);
     }
 
     fn node_frozen(&self, world: &Handle, node: NodeId, frozen: bool) {
         let woken: Vec<Woken> = {
-            let state = &mut *self.state.borrow_mut();
-            let wires = &mut *self.wires.borrow_mut();
+            let Network { wires, datagrams: state, .. } = &mut *self.network.borrow_mut();
             wires.set_frozen(node, frozen);
             if frozen {
                 state.frozen.push((node, VecDeque::new()));
@@ -415,23 +433,23 @@ impl Device for Net {
             let ring = if frozen { VecDeque::new() } else { state.take_ring(node) };
             ring.into_iter().map(|slot| state.deliver(world, wires, slot)).collect()
         };
-        woken.into_iter().for_each(Woken::wake);
+        woken.into_iter().for_each(|woken| woken.wake(world));
     }
 
     fn node_up(&self, _world: &Handle, node: NodeId) {
-        self.wires.borrow_mut().set_powered(node, true);
+        self.network.borrow_mut().wires.set_powered(node, true);
     }
 
     fn node_down(&self, world: &Handle, node: NodeId, how: Down, _fault: u64) {
         {
-            let mut wires = self.wires.borrow_mut();
+            let wires = &mut self.network.borrow_mut().wires;
             wires.set_frozen(node, false);
             if how == Down::PowerOff {
                 wires.set_powered(node, false);
             }
         }
         let closed = {
-            let state = &mut *self.state.borrow_mut();
+            let state = &mut self.network.borrow_mut().datagrams;
             for slot in state.take_ring(node) {
                 state.lose(world, slot, Lost::NoReceiver);
             }
@@ -445,8 +463,8 @@ impl Device for Net {
     }
 
     fn coverage(&self, into: &mut Coverage) {
-        let state = self.state.borrow();
-        let (wires, counts) = (self.wires.borrow(), &state.counts);
+        let Network { wires, datagrams, .. } = &*self.network.borrow();
+        let counts = &datagrams.counts;
         let config = &wires.config;
         if counts.sent == 0 {
             // Nobody uses datagrams: that is off, too.
@@ -478,7 +496,7 @@ impl Device for Net {
     /// A line a socket, as `netstat` has it: protocol, own address, what can be read, owner.
     fn describe(&self, into: &mut String) {
         const SHOWN: usize = 40;
-        let sockets = &self.state.borrow().sockets;
+        let sockets = &self.network.borrow().datagrams.sockets;
         let line = |socket: &Socket| {
             let (local, Owner { node, incarnation }) =
                 (addr_of(socket.owner.node, socket.port), socket.owner);
@@ -496,7 +514,7 @@ impl Device for Net {
     }
 
     fn clear(&self) {
-        let sockets = self.state.borrow_mut().sockets.clear();
+        let sockets = self.network.borrow_mut().datagrams.sockets.clear();
         drop(sockets);
     }
 }

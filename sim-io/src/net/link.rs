@@ -11,7 +11,7 @@
 //! begin in its interval; a node's link to itself is always open, quick and true.
 //! Not here: who cuts (`nemesis`), what is under way (`packet.rs`).
 
-use sim_runtime::rng::{BUCKET_NS, Field, Row};
+use sim_runtime::rng::{BUCKET_NS, Field, Row, Sample};
 use sim_runtime::{Handle, NodeId};
 
 use super::config::{Burst, NetConfig};
@@ -55,6 +55,8 @@ pub(super) enum Fate {
 pub(super) struct Link {
     from: NodeId,
     to: NodeId,
+    /// Until then a message takes `latency_ns`, and nothing else happens to it.
+    plain_until_ns: u64,
     known_until_ns: u64,
     latency_ns: u64,
     copy_ns: Option<u64>,
@@ -110,6 +112,7 @@ impl Link {
         let nothing_known = Self {
             from,
             to,
+            plain_until_ns: 0,
             known_until_ns: 0,
             latency_ns: LOOPBACK_NS,
             copy_ns: None,
@@ -123,20 +126,49 @@ impl Link {
             struck: Struck::default(),
         };
         let for_ever = if from == to { u64::MAX } else { 0 };
-        Self { known_until_ns: for_ever, extra_known_until_ns: for_ever, ..nothing_known }
+        Self {
+            plain_until_ns: for_ever,
+            known_until_ns: for_ever,
+            extra_known_until_ns: for_ever,
+            ..nothing_known
+        }
     }
 
-    /// What happens to a message that is sent now.
+    /// Finds out what happens to messages that are sent now, unless it is known.
     #[inline]
-    pub(super) fn fate(&mut self, world: &Handle, config: &NetConfig, now_ns: u64) -> Fate {
+    pub(super) fn look(&mut self, world: &Handle, config: &NetConfig, now_ns: u64) {
+        if now_ns >= self.plain_until_ns {
+            self.look_closely(world, config, now_ns);
+        }
+    }
+
+    #[inline(never)]
+    fn look_closely(&mut self, world: &Handle, config: &NetConfig, now_ns: u64) {
         if now_ns >= self.known_until_ns {
             self.read(world, config, now_ns);
         }
         if self.lost {
-            return Fate::Lost;
+            return;
         }
         if now_ns >= self.extra_known_until_ns {
             self.read_extra(world, config, now_ns);
+        }
+        if self.extra_ns == 0 && self.copy_ns.is_none() && self.struck == Struck::default() {
+            self.plain_until_ns = self.known_until_ns.min(self.extra_known_until_ns);
+        }
+    }
+
+    /// How long a message takes that is sent now, if nothing else happens to it. To be asked after a [`Link::look`].
+    #[inline]
+    pub(super) fn plain(&self, now_ns: u64) -> Option<u64> {
+        (now_ns < self.plain_until_ns).then_some(self.latency_ns)
+    }
+
+    /// What happens to a message that is sent now. To be asked after a [`Link::look`].
+    #[inline]
+    pub(super) fn fate(&self) -> Fate {
+        if self.lost {
+            return Fate::Lost;
         }
         let after_ns = self.latency_ns + self.extra_ns;
         Fate::Arrives { after_ns, copy_ns: self.copy_ns, held_up: self.extra_ns > 0 }
@@ -152,10 +184,27 @@ impl Link {
         // Where conditions come from streams, each message has its own.
         let is_lasting = world.chance().is_lasting();
         self.known_until_ns = if is_lasting { at_ns + BUCKET_NS } else { now_ns };
-        let sample = |field, base| world.sample_row(Row::with_base(field, key, base), bucket, at_ns);
-        let latency = sample(LATENCY, self.bases.latency);
+        let latency = world.sample_row(Row::with_base(LATENCY, key, self.bases.latency), bucket, at_ns);
         let base_ns = latency.range(config.latency_min_us * 1_000, config.latency_max_us * 1_000);
         self.latency_ns = base_ns;
+        (self.lost, self.copy_ns, self.struck) = (false, None, Struck::default());
+        let chances = config.tail_per_million
+            | config.slow_per_million
+            | config.loss_per_million
+            | config.duplicate_per_million;
+        if chances > 0 {
+            self.read_harshness(world, config, bucket, latency);
+        }
+        if !self.bursts.is_empty() {
+            self.read_bursts(world, config, at_ns, base_ns);
+        }
+    }
+
+    /// What a link does that is not always as quick as can be. Calm ones do without this code.
+    #[inline(never)]
+    fn read_harshness(&mut self, world: &Handle, config: &NetConfig, bucket: u64, latency: Sample) {
+        let (key, at_ns) = (link_key(self.from, self.to), bucket * BUCKET_NS);
+        let sample = |field, base| world.sample_row(Row::with_base(field, key, base), bucket, at_ns);
         if config.tail_per_million > 0 && latency.split(0).chance(config.tail_per_million) {
             self.latency_ns *= config.tail_factor;
         }
@@ -167,17 +216,12 @@ impl Link {
         }
         self.lost =
             config.loss_per_million > 0 && sample(LOSS, self.bases.loss).chance(config.loss_per_million);
-        self.copy_ns = None;
         if config.duplicate_per_million > 0 {
             let sample = sample(DUPLICATION, self.bases.duplication);
             if sample.chance(config.duplicate_per_million) {
                 let after = sample.split(0).range(0, config.latency_max_us * 1_000);
                 self.copy_ns = Some(self.latency_ns + after);
             }
-        }
-        self.struck = Struck::default();
-        if !self.bursts.is_empty() {
-            self.read_bursts(world, config, at_ns, base_ns);
         }
     }
 

@@ -13,6 +13,7 @@
 //! | `link` | the fate of a message on a link, cuts |
 //! | `packet` | datagrams under way and in receive buffers |
 //! | `socket` | receive buffers and who waits at them |
+//! | `queue` | what is taken in the order in which it came |
 //! | [`tcp`] | byte streams over the same links: `TcpListener`, `TcpStream` |
 //!
 //! ```
@@ -47,6 +48,7 @@ mod wires;
 mod link;
 mod packet;
 mod socket;
+mod queue;
 pub mod tcp;
 
 pub use addr::{addr_of, ip_of, node_of};

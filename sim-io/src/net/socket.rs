@@ -3,12 +3,13 @@
 //! Invariants: a port of a node has at most one socket; the sockets of an incarnation go with it, whether or
 //! not somebody still holds a handle.
 
-use std::collections::VecDeque;
 use std::io;
 use std::task::Waker;
 
-use sim_runtime::{NodeId, Owner};
+use sim_runtime::{Handle, NodeId, Owner};
 use slab::Slab;
+
+use super::queue::Queue;
 
 /// Where ports that the network chooses begin.
 const FIRST_EPHEMERAL: u16 = 49_152;
@@ -30,7 +31,7 @@ pub(super) struct Socket {
     pub(super) port: u16,
     serial: u64,
     /// Slots of datagrams that nobody has taken yet.
-    pub(super) queue: VecDeque<u32>,
+    pub(super) queue: Queue<u32>,
     pub(super) queued_bytes: usize,
     pub(super) waiting: Waiting,
 }
@@ -107,20 +108,20 @@ impl Woken {
         self.others = Some(others.into_iter().chain([waker]).collect());
     }
 
-    /// Takes all out, if there are any: most calls wake nobody.
     #[inline]
-    pub(super) fn take(&mut self) -> Option<Self> {
-        if self.first.is_none() { None } else { Some(std::mem::take(self)) }
+    pub(super) fn is_empty(&self) -> bool {
+        // `others` are only there beside a first.
+        self.first.is_none()
     }
 
     /// Wakes all. Only outside borrows.
     #[inline]
-    pub(super) fn wake(self) {
+    pub(super) fn wake(self, world: &Handle) {
         if let Some(waker) = self.first {
-            waker.wake();
+            world.wake(waker);
         }
         if let Some(others) = self.others {
-            others.into_iter().for_each(Waker::wake);
+            others.into_iter().for_each(|waker| world.wake(waker));
         }
     }
 }
@@ -156,7 +157,7 @@ impl Sockets {
             owner,
             port,
             serial,
-            queue: VecDeque::new(),
+            queue: Queue::default(),
             queued_bytes: 0,
             waiting: Waiting::default(),
         };

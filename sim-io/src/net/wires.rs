@@ -1,6 +1,7 @@
-//! What datagrams and streams share: the links, how harsh they are, and which machines have no power.
+//! What datagrams and streams share: the links, how harsh they are, and which machines have no power; and the cell that
+//! all of a world's network stands in.
 //!
-//! Invariants: `Net` owns the calls that cut, heal and configure; both devices only read what follows from it.
+//! Invariants: one call of a device borrows one cell, once; `Net` owns the calls that cut, heal and configure; both devices only read what follows from it.
 //! Not here: what a link does to a message (`link.rs`).
 
 use std::cell::RefCell;
@@ -10,11 +11,21 @@ use sim_runtime::{Handle, NodeId};
 
 use super::config::NetConfig;
 use super::contents::Contents;
+use super::device::Datagrams;
 use super::link::{Fate, Links};
+use super::tcp::Streams;
 use crate::records::Lost;
 
-/// The wires, as the devices of one world hold them.
-pub(super) type SharedWires = Rc<RefCell<Wires>>;
+/// The network, as the devices of one world hold it.
+pub(super) type SharedNetwork = Rc<RefCell<Network>>;
+
+/// What the devices of a world do their work on.
+#[derive(Debug, Default)]
+pub(super) struct Network {
+    pub(super) wires: Wires,
+    pub(super) datagrams: Datagrams,
+    pub(super) streams: Streams,
+}
 
 /// See the head of the file.
 #[derive(Debug, Default)]
@@ -79,7 +90,7 @@ impl Wires {
 
     /// How long a segment that is sent now takes from `from` to `to`, over the link at `place`, or why it gets lost.
     /// Copies mean nothing to a stream.
-    #[inline]
+    #[inline(always)]
     pub(super) fn segment(
         &mut self,
         world: &Handle,
@@ -90,10 +101,12 @@ impl Wires {
             return Err(Lost::Cut);
         }
         // A kernel that stands still sends nothing; for its peer that is as if it had been lost.
-        if self.frozen.contains(&from) {
+        if !self.frozen.is_empty() && self.frozen.contains(&from) {
             return Err(Lost::Frozen);
         }
-        match self.links.link(place).fate(world, &self.config, world.now_ns()) {
+        let link = self.links.link(place);
+        link.look(world, &self.config, world.now_ns());
+        match link.fate() {
             Fate::Arrives { after_ns, .. } => Ok(after_ns),
             Fate::Lost => Err(Lost::Loss),
         }

@@ -19,11 +19,11 @@ use sim_runtime::timer::TimerKey;
 use sim_runtime::{Handle, NodeId, Owner};
 
 use super::Tcp;
-use super::counters::Counters;
+use super::device::Kernel;
 use super::lane::Lane;
-use super::ports::{ListenerKey, Listeners};
+use super::ports::ListenerKey;
 use crate::net::link::link_key;
-use crate::net::socket::{Waiting, Woken};
+use crate::net::socket::Waiting;
 use crate::net::wires::Wires;
 use crate::records::{ConnectionEnded, Ended, Lost};
 
@@ -102,6 +102,15 @@ pub(super) struct End {
     pub(super) write_waiting: Waiting,
 }
 
+/// An end, and what it sends.
+#[derive(Debug)]
+pub(super) struct Side {
+    pub(super) end: End,
+    pub(super) lane: Lane,
+    /// The link that its lane leads over, once it is known.
+    pub(super) place: Option<u32>,
+}
+
 /// See the head of the file.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -109,11 +118,7 @@ pub(super) struct Connection {
     pub(super) id: u64,
     pub(super) slot: u32,
     pub(super) serial: u32,
-    pub(super) ends: [End; 2],
-    /// `lanes[side]` carries what `side` sends.
-    pub(super) lanes: [Lane; 2],
-    /// The links that they lead over, once they are known.
-    pub(super) places: [Option<u32>; 2],
+    pub(super) sides: [Side; 2],
     pub(super) request_again: Option<TimerKey>,
     pub(super) requests: u32,
     pub(super) connect_until_ns: u64,
@@ -123,10 +128,13 @@ pub(super) struct Connection {
 pub(super) struct Outside<'a> {
     pub(super) world: &'a Handle,
     pub(super) wires: &'a mut Wires,
-    pub(super) listeners: &'a mut Listeners,
-    pub(super) counts: &'a mut Counters,
-    /// To be woken when no borrow is left.
-    pub(super) woken: &'a mut Woken,
+    pub(super) kernel: &'a mut Kernel,
+}
+
+impl Side {
+    pub(super) fn new(end: End, lane: Lane) -> Self {
+        Self { end, lane, place: None }
+    }
 }
 
 impl End {
@@ -157,39 +165,39 @@ impl Connection {
     /// The nodes that the lane of `side` leads from and to.
     #[inline]
     pub(super) fn way(&self, side: usize) -> (NodeId, NodeId) {
-        (self.ends[side].owner.node, self.ends[1 - side].owner.node)
+        (self.sides[side].end.owner.node, self.sides[1 - side].end.owner.node)
     }
 
     /// How long a segment that `side` sends now takes, or why it gets lost.
-    #[inline]
+    #[inline(always)]
     pub(super) fn segment(&mut self, side: usize, out: &mut Outside<'_>) -> Result<u64, Lost> {
         let (from, to) = self.way(side);
-        let place = *self.places[side].get_or_insert_with(|| out.wires.links.place(from, to));
+        let place = *self.sides[side].place.get_or_insert_with(|| out.wires.links.place(from, to));
         out.wires.segment(out.world, (from, to), place)
     }
 
     pub(super) fn field_key(&self, side: usize) -> u64 {
         let (from, to) = self.way(side);
-        stream_key(from, to, self.ends[SERVER].port)
+        stream_key(from, to, self.sides[SERVER].end.port)
     }
 
     /// Whether neither kernel nor program has anything to do with it any more.
     pub(super) fn is_over(&self) -> bool {
-        self.ends.iter().all(End::is_over)
+        self.sides.iter().all(|side| side.end.is_over())
     }
 
     /// The program lets go of its end, as `close` does: unread bytes make it a reset, else the end of the
     /// stream follows what was written.
     pub(super) fn let_go(&mut self, side: usize, out: &mut Outside<'_>) {
-        self.ends[side].held = false;
-        match self.ends[side].phase {
+        self.sides[side].end.held = false;
+        match self.sides[side].end.phase {
             // A request under way finds nobody who wants its answer.
             Phase::SynSent => self.finish(side, Ended::Aborted, None, out),
             Phase::SynReceived => self.abort(side, out),
             Phase::Open => {
-                self.lanes[side].settle(out.world.now_ns());
-                let all_over = self.lanes[side].is_finished() && self.lanes[1 - side].is_ended();
-                if self.lanes[1 - side].available() > 0 && !all_over {
+                self.sides[side].lane.settle(out.world.now_ns());
+                let all_over = self.sides[side].lane.is_finished() && self.sides[1 - side].lane.is_ended();
+                if self.sides[1 - side].lane.available() > 0 && !all_over {
                     return self.abort(side, out);
                 }
                 self.shut_down(side, out);
@@ -201,11 +209,11 @@ impl Connection {
 
     /// Ends the lane of `side` after what was written.
     pub(super) fn shut_down(&mut self, side: usize, out: &mut Outside<'_>) {
-        let lane = &mut self.lanes[side];
+        let lane = &mut self.sides[side].lane;
         if !lane.fin {
             lane.fin = true;
             // A write that waits in another task finds out.
-            self.ends[side].write_waiting.move_to(out.woken);
+            self.sides[side].end.write_waiting.move_to(&mut out.kernel.woken);
             self.push(side, out);
         }
         self.await_credit(side, out);
@@ -214,11 +222,11 @@ impl Connection {
     /// An end that only the kernel carries on is done when all has been said.
     #[inline]
     pub(super) fn tidy(&mut self, side: usize, out: &mut Outside<'_>) {
-        let end = &self.ends[side];
+        let end = &self.sides[side].end;
         if !end.held
             && end.phase == Phase::Open
-            && self.lanes[side].is_finished()
-            && self.lanes[1 - side].is_ended()
+            && self.sides[side].lane.is_finished()
+            && self.sides[1 - side].lane.is_ended()
         {
             self.finish(side, Ended::Closed, None, out);
         }
@@ -233,10 +241,10 @@ impl Connection {
 
     /// The machine of `side` loses power: what it has sent goes on, and nobody is told.
     pub(super) fn vanish(&mut self, side: usize, out: &mut Outside<'_>) {
-        self.ends[side].held = false;
-        match self.ends[side].phase {
+        self.sides[side].end.held = false;
+        match self.sides[side].end.phase {
             Phase::Gone => {}
-            Phase::Done => self.ends[side].phase = Phase::Gone,
+            Phase::Done => self.sides[side].end.phase = Phase::Gone,
             Phase::SynSent | Phase::SynReceived | Phase::Open => {
                 self.finish(side, Ended::PowerLost, None, out);
             }
@@ -253,26 +261,26 @@ impl Connection {
         out: &mut Outside<'_>,
     ) {
         let field_key = self.field_key(1 - side);
-        let end = &mut self.ends[side];
+        let end = &mut self.sides[side].end;
         if let Some(listener) = end.listener.take()
-            && let Some(listener) = out.listeners.get(listener)
+            && let Some(listener) = out.kernel.listeners.get(listener)
         {
             listener.half_done -= 1;
         }
         end.phase = if how == Ended::Closed { Phase::Done } else { Phase::Gone };
         end.vanished = how == Ended::PowerLost;
         end.error = error;
-        end.read_waiting.move_to(out.woken);
-        end.write_waiting.move_to(out.woken);
-        let timers = [self.lanes[side].retry.take(), self.request_again.take_if(|_| side == CLIENT)];
+        end.read_waiting.move_to(&mut out.kernel.woken);
+        end.write_waiting.move_to(&mut out.kernel.woken);
+        let timers = [self.sides[side].lane.retry.take(), self.request_again.take_if(|_| side == CLIENT)];
         for timer in timers.into_iter().flatten() {
             out.world.cancel(timer);
         }
         if side == CLIENT {
-            out.listeners.release(end.owner.node, end.port);
+            out.kernel.listeners.release(end.owner.node, end.port);
         }
 
-        let inbound = &mut self.lanes[1 - side];
+        let inbound = &mut self.sides[1 - side].lane;
         let unread = inbound.available();
         let is_read_on = end.held && how == Ended::Reset && unread > 0 && {
             let destroys = out.wires.config.tcp.reset_destroys_unread_per_million;
@@ -281,7 +289,7 @@ impl Connection {
         let is_read_on = is_read_on || end.held && how == Ended::TimedOut;
         let destroyed = if is_read_on { 0 } else { unread };
         inbound.consume(destroyed);
-        let counts = &mut *out.counts;
+        let counts = &mut out.kernel.counts;
         let count = match how {
             Ended::Refused => &mut counts.refused,
             Ended::TimedOut => &mut counts.timed_out,
@@ -296,12 +304,12 @@ impl Connection {
         }
         let (connection, destroyed) = (self.id, destroyed as u64);
         out.world.emit_for(end.owner, ConnectionEnded { connection, how, side: side as u64, destroyed });
-        if self.ends[1 - side].phase == Phase::SynReceived {
+        if self.sides[1 - side].end.phase == Phase::SynReceived {
             let at_ns = out.world.now_ns() + HALF_DONE_NS;
             out.world.at(at_ns, Tcp::ID, self.token(Event::HalfDone, SERVER));
         }
         // A peer that has something to say will say it again until it finds out, should it not be told.
-        let outbound = &self.lanes[1 - side];
+        let outbound = &self.sides[1 - side].lane;
         if how != Ended::Closed && outbound.acked < outbound.end() {
             self.arm_retry(1 - side, out.world.now_ns(), out);
         }
@@ -312,10 +320,10 @@ impl Connection {
     pub(super) fn send_reset(&mut self, side: usize, out: &mut Outside<'_>) {
         match self.segment(side, out) {
             Ok(after_ns) => {
-                let arrives_ns = (out.world.now_ns() + after_ns).max(self.lanes[side].last_arrival_ns);
+                let arrives_ns = (out.world.now_ns() + after_ns).max(self.sides[side].lane.last_arrival_ns);
                 out.world.at(arrives_ns, Tcp::ID, self.token(Event::Reset, side));
             }
-            Err(_) => out.counts.lost += 1,
+            Err(_) => out.kernel.counts.lost += 1,
         }
     }
 
@@ -323,17 +331,17 @@ impl Connection {
     pub(super) fn reset_arrives(&mut self, side: usize, out: &mut Outside<'_>) {
         let (from, to) = self.way(side);
         if out.wires.links.is_cut(from, to) || !out.wires.answers(out.world, to) {
-            out.counts.lost += 1;
+            out.kernel.counts.lost += 1;
             return;
         }
-        match self.ends[1 - side].phase {
+        match self.sides[1 - side].end.phase {
             Phase::SynSent => {
                 self.finish(1 - side, Ended::Refused, Some(ErrorKind::ConnectionRefused), out);
             }
             Phase::SynReceived | Phase::Open => {
-                out.counts.half_open_found += u64::from(self.ends[side].vanished);
+                out.kernel.counts.half_open_found += u64::from(self.sides[side].end.vanished);
                 // As Linux: whoever knew that the other will write no more is told that nobody reads, either.
-                let ended = self.lanes[side].is_ended();
+                let ended = self.sides[side].lane.is_ended();
                 let error = if ended { ErrorKind::BrokenPipe } else { ErrorKind::ConnectionReset };
                 self.finish(1 - side, Ended::Reset, Some(error), out);
             }

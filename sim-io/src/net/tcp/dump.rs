@@ -13,9 +13,9 @@ impl Tcp {
     /// All sockets of streams, a line each: protocol, state, own and peer's address, bytes to be read, bytes
     /// not acknowledged, owner, and what its kernel waits for.
     pub fn sockets(&self) -> String {
-        let state = self.state.borrow();
+        let state = &self.network.borrow().streams;
         let mut lines: Vec<String> = Vec::new();
-        for listener in state.listeners.iter() {
+        for listener in state.kernel.listeners.iter() {
             let (local, owner) = (addr_of(listener.owner.node, listener.port), listener.owner);
             let (half_done, queued) = (listener.half_done, listener.queue.len());
             lines.push(format!(
@@ -27,7 +27,7 @@ impl Tcp {
         connections.sort_unstable_by_key(|connection| connection.id);
         for connection in connections {
             for side in [CLIENT, SERVER] {
-                let end = &connection.ends[side];
+                let end = &connection.sides[side].end;
                 if end.held || !matches!(end.phase, Phase::Gone) {
                     lines.push(connection.line(side));
                 }
@@ -45,8 +45,8 @@ impl Tcp {
 
 impl Connection {
     fn line(&self, side: usize) -> String {
-        let (end, peer) = (&self.ends[side], &self.ends[1 - side]);
-        let (inbound, outbound) = (&self.lanes[1 - side], &self.lanes[side]);
+        let (end, peer) = (&self.sides[side].end, &self.sides[1 - side].end);
+        let (inbound, outbound) = (&self.sides[1 - side].lane, &self.sides[side].lane);
         let unacknowledged = outbound.end() - outbound.acked.max(1);
         let mut line = format!(
             "tcp {:<12} {} -> {}, to read {}, not acknowledged {unacknowledged}, {} ({}{})",
@@ -75,8 +75,8 @@ impl Connection {
 
     /// The state under its name in RFC 9293.
     fn state_name(&self, side: usize) -> &'static str {
-        let (outbound, inbound) = (&self.lanes[side], &self.lanes[1 - side]);
-        match self.ends[side].phase {
+        let (outbound, inbound) = (&self.sides[side].lane, &self.sides[1 - side].lane);
+        match self.sides[side].end.phase {
             Phase::SynSent => "SYN_SENT",
             Phase::SynReceived => "SYN_RECV",
             Phase::Done => "TIME_WAIT",

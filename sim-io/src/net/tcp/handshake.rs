@@ -43,13 +43,13 @@ impl Connection {
     /// No answer has come.
     pub(super) fn request_again(&mut self, out: &mut Outside<'_>) {
         self.request_again = None;
-        if self.ends[CLIENT].phase != Phase::SynSent {
+        if self.sides[CLIENT].end.phase != Phase::SynSent {
             return;
         }
         if out.world.now_ns() >= self.connect_until_ns {
             return self.finish(CLIENT, Ended::TimedOut, Some(ErrorKind::TimedOut), out);
         }
-        out.counts.syns_again += 1;
+        out.kernel.counts.syns_again += 1;
         self.request(out);
     }
 
@@ -58,26 +58,26 @@ impl Connection {
         if let Some(why) = self.lost_on_arrival(CLIENT, out) {
             return self.note_lost(CLIENT, why, out);
         }
-        let server = &self.ends[SERVER];
+        let server = &self.sides[SERVER].end;
         match server.phase {
             Phase::SynReceived => return self.answer(out),
             Phase::Open => return,
             Phase::SynSent | Phase::Done | Phase::Gone => {}
         }
-        if self.ends[CLIENT].phase != Phase::SynSent {
+        if self.sides[CLIENT].end.phase != Phase::SynSent {
             return;
         }
-        let Some(key) = out.listeners.at(server.owner.node, server.port) else {
+        let Some(key) = out.kernel.listeners.at(server.owner.node, server.port) else {
             return self.send_reset(SERVER, out);
         };
-        let listener = out.listeners.get(key).expect("it was found just now");
+        let listener = out.kernel.listeners.get(key).expect("it was found just now");
         if listener.half_done as usize + listener.queue.len() >= out.wires.config.tcp.backlog as usize {
-            out.counts.backlog_full += 1;
+            out.kernel.counts.backlog_full += 1;
             return self.note_lost(CLIENT, Lost::BufferFull, out);
         }
         listener.half_done += 1;
         let owner = listener.owner;
-        let server = &mut self.ends[SERVER];
+        let server = &mut self.sides[SERVER].end;
         (server.owner, server.phase, server.listener) = (owner, Phase::SynReceived, Some(key));
         server.vanished = false;
         self.answer(out);
@@ -99,13 +99,14 @@ impl Connection {
         if let Some(why) = self.lost_on_arrival(SERVER, out) {
             return self.note_lost(SERVER, why, out);
         }
-        match self.ends[CLIENT].phase {
+        match self.sides[CLIENT].end.phase {
             Phase::SynSent => {
                 if let Some(timer) = self.request_again.take() {
                     out.world.cancel(timer);
                 }
                 let window_bytes = out.wires.config.tcp.receive_buffer_bytes.max(1);
-                self.lanes = [Lane::new(0, window_bytes), Lane::new(1, window_bytes)];
+                self.sides[CLIENT].lane = Lane::new(0, window_bytes);
+                self.sides[SERVER].lane = Lane::new(1, window_bytes);
                 self.open(CLIENT, out);
                 self.push(CLIENT, out);
             }
@@ -116,10 +117,10 @@ impl Connection {
 
     /// From now on `side` takes the connection for established.
     fn open(&mut self, side: usize, out: &mut Outside<'_>) {
-        let end = &mut self.ends[side];
+        let end = &mut self.sides[side].end;
         end.phase = Phase::Open;
-        end.write_waiting.move_to(out.woken);
-        out.counts.opened += u64::from(side == CLIENT);
+        end.write_waiting.move_to(&mut out.kernel.woken);
+        out.kernel.counts.opened += u64::from(side == CLIENT);
         out.world.emit_for(end.owner, ConnectionOpened { connection: self.id, side: side as u64 });
     }
 
@@ -128,18 +129,18 @@ impl Connection {
     pub(super) fn enqueue(&mut self, out: &mut Outside<'_>) {
         self.open(SERVER, out);
         let key = self.key(SERVER);
-        let end = &mut self.ends[SERVER];
+        let end = &mut self.sides[SERVER].end;
         end.held = true;
         let listener = end.listener.take().expect("it stands at a listener while half done");
-        let listener = out.listeners.get(listener).expect("a listener takes what is half done with it");
+        let listener = out.kernel.listeners.get(listener).expect("a listener takes what is half done with it");
         listener.half_done -= 1;
         listener.queue.push_back(key);
-        listener.waiting.move_to(out.woken);
+        listener.waiting.move_to(&mut out.kernel.woken);
     }
 
     /// The server has waited long enough for a client that is gone.
     pub(super) fn give_up_half_done(&mut self, out: &mut Outside<'_>) {
-        if self.ends[SERVER].phase == Phase::SynReceived {
+        if self.sides[SERVER].end.phase == Phase::SynReceived {
             self.finish(SERVER, Ended::TimedOut, None, out);
         }
     }
@@ -158,9 +159,9 @@ impl Connection {
     /// A segment of `side` is lost.
     #[cold]
     pub(super) fn note_lost(&self, side: usize, why: Lost, out: &mut Outside<'_>) {
-        out.counts.lost += u64::from(why == Lost::Loss);
+        out.kernel.counts.lost += u64::from(why == Lost::Loss);
         let (connection, (_, to)) = (self.id, self.way(side));
-        let begin = self.lanes[side].delivered;
-        out.world.emit_for(self.ends[side].owner, FlightLost { connection, to, why, begin });
+        let begin = self.sides[side].lane.delivered;
+        out.world.emit_for(self.sides[side].end.owner, FlightLost { connection, to, why, begin });
     }
 }

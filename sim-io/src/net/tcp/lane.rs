@@ -17,21 +17,19 @@
 //! Invariants: read <= delivered <= sent <= end; acked <= delivered; arrivals are in order.
 //! Not here: sending and arriving (`transmit.rs`).
 
-use std::collections::VecDeque;
-
 use sim_runtime::Handle;
 use sim_runtime::rng::{Field, Sample, hash_bytes};
 use sim_runtime::timer::TimerKey;
 
 use super::stretch::Stretch;
+use crate::net::queue::Queue;
 
 /// What was sent at one instant and will arrive at one.
-#[derive(Debug)]
+#[derive(Copy, Clone, Debug)]
 pub(super) struct Flight {
     pub(super) begin: u64,
     pub(super) end: u64,
     pub(super) sent_ns: u64,
-    pub(super) arrives_ns: u64,
     pub(super) hash: u64,
     /// What it says of the other direction.
     pub(super) heard: Heard,
@@ -45,7 +43,7 @@ pub(super) struct Heard {
 }
 
 /// An acknowledgement on its way back.
-#[derive(Debug)]
+#[derive(Copy, Clone, Debug)]
 struct Credit {
     arrives_ns: u64,
     heard: Heard,
@@ -59,8 +57,8 @@ pub(super) struct Whim {
 }
 
 impl Whim {
-    /// How much of `there` an operation gets now: nearly always all.
-    #[inline]
+    /// How much of `there`, which are two or more, an operation gets now.
+    #[inline(never)]
     pub(super) fn shorten(
         &mut self,
         world: &Handle,
@@ -69,13 +67,6 @@ impl Whim {
         chance: u32,
         there: usize,
     ) -> usize {
-        if chance == 0 || there < 2 {
-            return there;
-        }
-        self.shorten_now(world, field, key, chance, there)
-    }
-
-    fn shorten_now(&mut self, world: &Handle, field: Field, key: u64, chance: u32, there: usize) -> usize {
         let now_ns = world.now_ns();
         if now_ns >= self.known_until_ns {
             self.known_until_ns = field.bucket_end_ns(now_ns);
@@ -100,8 +91,9 @@ pub(super) struct Lane {
     pub(super) window_end: u64,
     /// The highest window that the receiver has announced, whether or not that arrived.
     pub(super) announced_end: u64,
-    pub(super) air: VecDeque<Flight>,
-    credits: VecDeque<Credit>,
+    pub(super) air: Queue<Flight>,
+    credits: Queue<Credit>,
+    /// When the last flight in the air arrives, or did.
     pub(super) last_arrival_ns: u64,
     /// Something between `delivered` and `sent` is lost: nothing after it is delivered before it was sent again.
     pub(super) hole: bool,
@@ -161,7 +153,7 @@ impl Lane {
     /// How many bytes a write may add.
     #[inline]
     pub(super) fn room(&self, buffer_bytes: usize) -> usize {
-        let held = self.written - self.acked.clamp(1, self.written);
+        let held = self.written - self.acked.max(1).min(self.written);
         (buffer_bytes as u64).saturating_sub(held) as usize
     }
 
@@ -192,26 +184,22 @@ impl Lane {
     /// An acknowledgement went off. One that arrives before earlier ones replaces them.
     #[inline]
     pub(super) fn credit(&mut self, arrives_ns: u64, heard: Heard) {
-        while self.credits.back().is_some_and(|credit| credit.arrives_ns >= arrives_ns) {
-            self.credits.pop_back();
+        while self.credits.last_mut().is_some_and(|credit| credit.arrives_ns >= arrives_ns) {
+            self.credits.take_last();
         }
-        self.credits.push_back(Credit { arrives_ns, heard });
+        self.credits.push(Credit { arrives_ns, heard });
     }
 
     /// When the next acknowledgement arrives.
     pub(super) fn next_credit_ns(&self) -> Option<u64> {
-        self.credits.front().map(|credit| credit.arrives_ns)
+        self.credits.first().map(|credit| credit.arrives_ns)
     }
 
     /// Brings what the sender knows up to date.
     #[inline]
     pub(super) fn settle(&mut self, now_ns: u64) {
-        while let Some(credit) = self.credits.front()
-            && credit.arrives_ns <= now_ns
-        {
-            let heard = credit.heard;
-            self.credits.pop_front();
-            self.hear(heard);
+        while let Some(credit) = self.credits.take_first_if(|credit| credit.arrives_ns <= now_ns) {
+            self.hear(credit.heard);
         }
     }
 

@@ -64,6 +64,7 @@ mod dump;
 
 pub use config::TcpConfig;
 pub use connection::{KILL_RESETS, RESET_DESTROYS, stream_key};
+pub(super) use device::Streams;
 pub use device::{PARTIAL_READ, PARTIAL_WRITE, Tcp};
 pub use listener::{Incoming, TcpListener};
 pub use split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};

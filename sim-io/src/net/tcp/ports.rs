@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use sim_runtime::{NodeId, Owner};
+use sim_runtime::{Handle, NodeId, Owner};
 use slab::Slab;
 
 use super::connection::Key;
@@ -142,8 +142,8 @@ impl Listeners {
 
 impl Listener {
     /// Wakes who waits, to learn that it is gone. Only outside borrows.
-    pub(super) fn wake(mut self) {
-        self.waiting.take().wake();
+    pub(super) fn wake(mut self, world: &Handle) {
+        self.waiting.take().wake(world);
     }
 }
 

@@ -158,11 +158,7 @@ impl Simulated {
         if !self.world.is_live(self.owner) {
             return Poll::Ready(Err(gone()));
         }
-        let limit = buffer.len();
-        let read = self.tcp.poll_read(&self.world, self.key, cx.waker(), limit, |bytes| {
-            buffer[..bytes.len()].copy_from_slice(bytes);
-            if is_taken { bytes.len() } else { 0 }
-        });
+        let read = self.tcp.poll_read(&self.world, self.key, cx.waker(), buffer, is_taken);
         if read.is_pending() {
             self.world.note_waiting("bytes of a stream");
         }

@@ -23,7 +23,7 @@
 //! | premises: claimed ⊆ chosen, durable before answered, … | §5.2, §5.4, Figure 2 | [`premises`] |
 //!
 //! What they rest on, in the order in which data passes: [`records`] of the harness, of [`witness`] and [`clients`];
-//! [`event`]; [`judge`], which knows who hears of what; [`truth`] from the disks; `dense` lists; [`log_tree`],
+//! [`event`]; [`judge`], which knows who hears of what, and the [`clerk`] beside it; [`truth`] from the disks; `dense` lists; [`log_tree`],
 //! [`chosen`], [`shadow`], [`cluster`] and [`executions`]; [`property`], the names and the way out.
 //!
 //! What the system says of itself may be a lie. So durability comes from the device, application from a wrapper
@@ -35,6 +35,7 @@ pub mod records;
 pub mod witness;
 pub mod clients;
 pub mod event;
+pub mod clerk;
 pub mod judge;
 pub mod truth;
 mod dense;
@@ -56,6 +57,7 @@ pub mod fidelity;
 pub mod premises;
 pub mod property;
 
+pub use clerk::Clerk;
 pub use clients::{Call, Recorder};
 pub use fidelity::Sweeps;
 pub use judge::{Judge, JudgeConfig};

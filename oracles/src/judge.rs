@@ -11,7 +11,6 @@
 //!
 //! Invariants: O(1) amortised for a record; records of a step are judged in their order, disks after the step.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use linearizability::Verdict;
@@ -20,7 +19,6 @@ use raft_async::trace::{
     VoteAnswered, VoteAsked,
 };
 use sim_io::records::NameChanged;
-use sim_runtime::NodeId;
 use sim_runtime::invariant::{Invariant, View};
 use sim_runtime::trace::{Down, Kind, NodeDown, Record};
 use sim_runtime::verdict::{Category, Findings};
@@ -28,12 +26,13 @@ use sim_runtime::verdict::{Category, Findings};
 use crate::clerk::Clerk;
 use crate::clients::Recorder;
 use crate::cluster::{Appended, Cluster, Explained};
+use crate::config::JudgeConfig;
 use crate::durability::Durability;
 use crate::election_safety::{ElectionSafety, Sign};
 use crate::event::{Event, said};
 use crate::exactly_once::ExactlyOnce;
 use crate::executions::Executions;
-use crate::fidelity::{Fidelity, Sweeps};
+use crate::fidelity::Fidelity;
 use crate::leader_completeness::{How, LeaderCompleteness};
 use crate::liveness::Liveness;
 use crate::log_tree::Prefix;
@@ -44,40 +43,6 @@ use crate::shadow::HardState;
 use crate::state_machine_safety::StateMachineSafety;
 use crate::truth::{DiskTruth, Known, Truth};
 use crate::{leader_append_only, log_matching, premises};
-
-/// What a judge has to know beforehand.
-#[derive(Clone, Debug)]
-pub struct JudgeConfig {
-    /// The servers.
-    pub servers: Vec<NodeId>,
-    /// The directory in which each server keeps its files, on its own disk.
-    pub dir: PathBuf,
-    /// The clients' book, if there are clients: it is judged at the end.
-    pub clients: Option<Recorder>,
-    /// How hard to try for linearizability.
-    pub linearizability: linearizability::Options,
-    /// When disks are decoded.
-    pub sweeps: Sweeps,
-    /// Whether a server may refuse to go on: right where disks fail and rot.
-    pub halts_allowed: bool,
-    /// Names of properties and premises that are switched off.
-    pub disabled: BTreeSet<&'static str>,
-}
-
-impl JudgeConfig {
-    /// For these servers, with everything switched on.
-    pub fn new(servers: Vec<NodeId>, dir: impl Into<PathBuf>) -> Self {
-        Self {
-            servers,
-            dir: dir.into(),
-            clients: None,
-            linearizability: linearizability::Options::default(),
-            sweeps: Sweeps { elections: false, crashes: false, restarts: true, end: true },
-            halts_allowed: false,
-            disabled: BTreeSet::new(),
-        }
-    }
-}
 
 /// The judge of a run.
 #[derive(Debug)]
@@ -238,7 +203,25 @@ impl Bench {
             Event::CommandAcknowledged => self.command_acknowledged(at, record, report),
             Event::Applied => self.applied(at, record, report),
             Event::Executed => self.executed(at, record, report),
-            _ => self.hear_rarely(at, event, record, truth, report),
+            Event::NodeUp
+            | Event::NodeDown
+            | Event::FileResized
+            | Event::NameChanged
+            | Event::Became
+            | Event::HardStateWritten
+            | Event::LogTruncated
+            | Event::Recovered
+            | Event::VoteAsked
+            | Event::VoteAnswered
+            | Event::VoteCounted
+            | Event::ReadServed
+            | Event::LogSummary => self.hear_rarely(at, event, record, truth, report),
+            Event::Invoked
+            | Event::Acknowledged
+            | Event::Unknown
+            | Event::Healed
+            | Event::Quiesced
+            | Event::Settled => self.hear_others(event, record, report),
         }
     }
 
@@ -319,7 +302,7 @@ impl Bench {
             Event::VoteCounted => premises::counts_vote(&self.cluster, at, &said(record), report),
             Event::ReadServed => premises::serves_read(self.cluster.server(at), &said(record), report),
             Event::LogSummary => Fidelity::summary(&self.cluster, at, &said(record), report),
-            _ => self.hear_others(event, record, report),
+            _ => {}
         }
     }
 

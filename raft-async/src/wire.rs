@@ -605,7 +605,7 @@ mod tests {
         #[test]
         fn arbitrary_bodies_are_refused_quietly(body in prop::collection::vec(any::<u8>(), 1..300), kind in 0..8_u8) {
             let mut bytes = Vec::new();
-            frame(&mut bytes, kind, |b| b.put(&body));
+            frame(&mut bytes, kind, |_| {}, |b| b.put(&body));
             if let Ok(Message::Append(append)) = decode(&bytes) {
                 prop_assert_eq!(append.entries.count(), append.entries.len());
             }

@@ -8,7 +8,7 @@ use raft_async::trace::{
     HardStateWritten, LogSummary, LogTruncated, ReadServed, Recovered, VoteAnswered, VoteAsked, VoteCounted,
 };
 use sim_io::records::{DirSynced, FileResized, FsyncDone, NameChanged};
-use sim_runtime::trace::{Kind, NodeDown, NodeUp, OPEN_KINDS, Payload};
+use sim_runtime::trace::{Kind, NodeDown, NodeUp, OPEN_KINDS, Payload, Record};
 
 use crate::records::{Acknowledged, Applied, Executed, Healed, Invoked, Quiesced, Settled, Unknown};
 
@@ -41,4 +41,13 @@ impl Event {
         static EVENTS: [Option<Event>; OPEN_KINDS as usize] = BY_KIND;
         *EVENTS.get(usize::from(kind.0))?
     }
+}
+
+/// What `record` says. Its event has told of which type that is.
+///
+/// # Panics
+/// When it is of another type.
+#[inline]
+pub fn said<P: Payload>(record: &Record) -> P {
+    record.get().expect("the arm of an event reads the record of its name")
 }

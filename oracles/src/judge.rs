@@ -6,11 +6,11 @@
 //!                       └─► oracles that look at what is (all others)
 //! ```
 //!
-//! Which oracle hears of what, and in which order, is written down here and nowhere else.
+//! Which oracle hears of what, and in which order, is written down here and nowhere else. A [`Clerk`] may sit beside the
+//! judge, and hears of everything too.
 //!
 //! Invariants: O(1) amortised for a record; records of a step are judged in their order, disks after the step.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use linearizability::Verdict;
@@ -19,19 +19,20 @@ use raft_async::trace::{
     VoteAnswered, VoteAsked,
 };
 use sim_io::records::NameChanged;
-use sim_runtime::NodeId;
 use sim_runtime::invariant::{Invariant, View};
-use sim_runtime::trace::{Down, Kind, NodeDown, Payload, Record};
+use sim_runtime::trace::{Down, Kind, NodeDown, Record};
 use sim_runtime::verdict::{Category, Findings};
 
+use crate::clerk::Clerk;
 use crate::clients::Recorder;
 use crate::cluster::{Appended, Cluster, Explained};
+use crate::config::JudgeConfig;
 use crate::durability::Durability;
 use crate::election_safety::{ElectionSafety, Sign};
-use crate::event::Event;
+use crate::event::{Event, said};
 use crate::exactly_once::ExactlyOnce;
 use crate::executions::Executions;
-use crate::fidelity::{Fidelity, Sweeps};
+use crate::fidelity::Fidelity;
 use crate::leader_completeness::{How, LeaderCompleteness};
 use crate::liveness::Liveness;
 use crate::log_tree::Prefix;
@@ -43,46 +44,13 @@ use crate::state_machine_safety::StateMachineSafety;
 use crate::truth::{DiskTruth, Known, Truth};
 use crate::{leader_append_only, log_matching, premises};
 
-/// What a judge has to know beforehand.
-#[derive(Clone, Debug)]
-pub struct JudgeConfig {
-    /// The servers.
-    pub servers: Vec<NodeId>,
-    /// The directory in which each server keeps its files, on its own disk.
-    pub dir: PathBuf,
-    /// The clients' book, if there are clients: it is judged at the end.
-    pub clients: Option<Recorder>,
-    /// How hard to try for linearizability.
-    pub linearizability: linearizability::Options,
-    /// When disks are decoded.
-    pub sweeps: Sweeps,
-    /// Whether a server may refuse to go on: right where disks fail and rot.
-    pub halts_allowed: bool,
-    /// Names of properties and premises that are switched off.
-    pub disabled: BTreeSet<&'static str>,
-}
-
-impl JudgeConfig {
-    /// For these servers, with everything switched on.
-    pub fn new(servers: Vec<NodeId>, dir: impl Into<PathBuf>) -> Self {
-        Self {
-            servers,
-            dir: dir.into(),
-            clients: None,
-            linearizability: linearizability::Options::default(),
-            sweeps: Sweeps { elections: false, crashes: false, restarts: true, end: true },
-            halts_allowed: false,
-            disabled: BTreeSet::new(),
-        }
-    }
-}
-
 /// The judge of a run.
 #[derive(Debug)]
-pub struct Judge {
+pub struct Judge<C = ()> {
     dir: PathBuf,
     known: Known,
     bench: Bench,
+    clerk: C,
 }
 
 /// All oracles, and what they share.
@@ -130,12 +98,18 @@ impl Judge {
             fidelity: Fidelity::new(config.sweeps),
             acknowledged: 0,
         };
-        Self { dir: config.dir, known: Known::default(), bench }
+        Self { dir: config.dir, known: Known::default(), bench, clerk: () }
+    }
+
+    /// The same judge, with a clerk beside it.
+    pub fn with<C: Clerk>(self, clerk: C) -> Judge<C> {
+        let Self { dir, known, bench, clerk: () } = self;
+        Judge { dir, known, bench, clerk }
     }
 
     /// Judges the records of one step.
     pub fn step(&mut self, records: &[Record], truth: &impl Truth, found: &mut Findings) {
-        self.bench.step(records, truth, found);
+        self.bench.step(records, truth, &mut self.clerk, found);
     }
 
     /// Judges what can only be judged at the end.
@@ -144,7 +118,7 @@ impl Judge {
     }
 }
 
-impl Invariant for Judge {
+impl<C: Clerk> Invariant for Judge<C> {
     fn name(&self) -> &'static str {
         "raft"
     }
@@ -154,26 +128,23 @@ impl Invariant for Judge {
     }
 
     fn observe(&mut self, view: &View<'_>, found: &mut Findings) {
-        self.bench.step(view.fresh(), &DiskTruth::new(view, &self.dir, &self.known), found);
+        let truth = DiskTruth::new(view, &self.dir, &self.known);
+        self.bench.step(view.fresh(), &truth, &mut self.clerk, found);
     }
 
     fn finish(&mut self, view: &View<'_>, found: &mut Findings) {
         self.bench.end(&DiskTruth::new(view, &self.dir, &self.known), found);
+        self.clerk.finish(view);
     }
 }
 
-/// What `record` says. Its event has told of which type that is.
-#[inline]
-fn said<P: Payload>(record: &Record) -> P {
-    record.get().expect("the arm of an event reads the record of its name")
-}
-
 impl Bench {
-    fn step(&mut self, records: &[Record], truth: &impl Truth, found: &mut Findings) {
+    fn step(&mut self, records: &[Record], truth: &impl Truth, clerk: &mut impl Clerk, found: &mut Findings) {
         let mut report = Report::new(found, self.off);
         for record in records {
             if let Some(event) = Event::of(record.kind) {
                 self.hear(event, record, truth, &mut report);
+                clerk.note(event, record);
             }
         }
         self.fidelity.step_ends(&self.cluster, truth, &mut report);
@@ -205,8 +176,6 @@ impl Bench {
         }
     }
 
-    /// Apart from `step`, which passes by most records.
-    #[inline(never)]
     fn hear(&mut self, event: Event, record: &Record, truth: &impl Truth, report: &mut Report<'_>) {
         match self.cluster.place(record.node) {
             Some(at) => self.hear_server(at, event, record, truth, report),
@@ -214,7 +183,50 @@ impl Bench {
         }
     }
 
+    /// Most of what is heard are these few, a function each: what the rest takes is not to weigh on them.
+    #[inline(never)]
     fn hear_server(
+        &mut self,
+        at: usize,
+        event: Event,
+        record: &Record,
+        truth: &impl Truth,
+        report: &mut Report<'_>,
+    ) {
+        match event {
+            Event::FsyncDone | Event::DirSynced => self.synced(at, truth, report),
+            Event::EntryAppended => self.entry_appended(at, record, report),
+            Event::EntryWritten => self.entry_written(at, record),
+            Event::CommitAdvanced => self.commit_advanced(at, record, report),
+            Event::AppendSent => self.append_sent(at, record, report),
+            Event::AppendAnswered => self.append_answered(at, record, report),
+            Event::CommandAcknowledged => self.command_acknowledged(at, record, report),
+            Event::Applied => self.applied(at, record, report),
+            Event::Executed => self.executed(at, record, report),
+            Event::NodeUp
+            | Event::NodeDown
+            | Event::FileResized
+            | Event::NameChanged
+            | Event::Became
+            | Event::HardStateWritten
+            | Event::LogTruncated
+            | Event::Recovered
+            | Event::VoteAsked
+            | Event::VoteAnswered
+            | Event::VoteCounted
+            | Event::ReadServed
+            | Event::LogSummary => self.hear_rarely(at, event, record, truth, report),
+            Event::Invoked
+            | Event::Acknowledged
+            | Event::Unknown
+            | Event::Healed
+            | Event::Quiesced
+            | Event::Settled => self.hear_others(event, record, report),
+        }
+    }
+
+    #[inline(never)]
+    fn hear_rarely(
         &mut self,
         at: usize,
         event: Event,
@@ -234,7 +246,6 @@ impl Bench {
                 self.went_down(at, how);
                 self.liveness.leadership_changed(&self.cluster, record.time_ns);
             }
-            Event::FsyncDone | Event::DirSynced => self.synced(at, truth, report),
             Event::FileResized => self.cluster.server_mut(at).file_resized(&said(record)),
             Event::NameChanged => {
                 let changed: NameChanged = said(record);
@@ -259,25 +270,10 @@ impl Bench {
                 self.cluster.server_mut(at).hard_state_written(&said(record));
                 self.liveness.leadership_changed(&self.cluster, record.time_ns);
             }
-            Event::EntryAppended => self.entry_appended(at, &said(record), report),
-            Event::EntryWritten => self.cluster.entry_written(at, &said(record)),
             Event::LogTruncated => {
                 let cut = said(record);
                 leader_append_only::truncates(&self.cluster, at, &cut, report);
                 self.cluster.server_mut(at).truncated(&cut);
-            }
-            Event::CommitAdvanced => {
-                let moved: CommitAdvanced = said(record);
-                Monotonicity::commits(&self.cluster, at, &moved, report);
-                let server = self.cluster.server_mut(at);
-                (server.commit, server.commit_term) = (moved.index, moved.term);
-                self.liveness.commits(moved.index);
-                // What is committed and not in the log yet is claimed when it gets there.
-                let server = self.cluster.server(at);
-                let covered = server.log_to(moved.index.min(server.last_index()));
-                if let Some(log) = covered {
-                    self.claim(at, log, moved.term, How::Committed, report);
-                }
             }
             Event::Recovered => {
                 let found = said(record);
@@ -304,34 +300,14 @@ impl Bench {
                 premises::sends(self.cluster.server(at), answer.term, report);
             }
             Event::VoteCounted => premises::counts_vote(&self.cluster, at, &said(record), report),
-            Event::AppendSent => {
-                let sent: AppendSent = said(record);
-                self.election_safety.leads(record.owner(), sent.term, Sign::Sends, report);
-                self.monotonicity.sends(at, HardState { term: sent.term, vote: 0 });
-                premises::sends(self.cluster.server(at), sent.term, report);
-            }
-            Event::AppendAnswered => self.append_answered(at, &said(record), report),
             Event::ReadServed => premises::serves_read(self.cluster.server(at), &said(record), report),
-            Event::CommandAcknowledged => {
-                let told: CommandAcknowledged = said(record);
-                let server = self.cluster.server(at);
-                if let Some(log) = server.log_to(told.index) {
-                    self.claim(at, log, told.term, How::Acknowledged, report);
-                }
-            }
             Event::LogSummary => Fidelity::summary(&self.cluster, at, &said(record), report),
-            Event::Applied => self.applied(at, &said(record), report),
-            Event::Executed => self.executed(at, node, &said(record), report),
-            Event::Invoked
-            | Event::Acknowledged
-            | Event::Unknown
-            | Event::Healed
-            | Event::Quiesced
-            | Event::Settled => self.hear_others(event, record, report),
+            _ => {}
         }
     }
 
     /// What is heard whoever says it; the rest is heard of servers only.
+    #[inline(never)]
     fn hear_others(&mut self, event: Event, record: &Record, report: &mut Report<'_>) {
         match event {
             Event::Invoked => self.invoked(record, &said(record)),
@@ -356,6 +332,7 @@ impl Bench {
         self.fidelity.went_down(at);
     }
 
+    #[inline(never)]
     fn synced(&mut self, at: usize, truth: &impl Truth, report: &mut Report<'_>) {
         let before = self.cluster.server(at).durable_hard;
         if let Some(now) = self.cluster.synced(at, truth) {
@@ -364,12 +341,50 @@ impl Bench {
         }
     }
 
-    fn entry_appended(&mut self, at: usize, entry: &EntryAppended, report: &mut Report<'_>) {
+    #[inline(never)]
+    fn entry_written(&mut self, at: usize, record: &Record) {
+        self.cluster.entry_written(at, &said(record));
+    }
+
+    #[inline(never)]
+    fn commit_advanced(&mut self, at: usize, record: &Record, report: &mut Report<'_>) {
+        let moved: CommitAdvanced = said(record);
+        Monotonicity::commits(&self.cluster, at, &moved, report);
+        let server = self.cluster.server_mut(at);
+        (server.commit, server.commit_term) = (moved.index, moved.term);
+        self.liveness.commits(moved.index);
+        // What is committed and not in the log yet is claimed when it gets there.
+        let server = self.cluster.server(at);
+        let covered = server.log_to(moved.index.min(server.last_index()));
+        if let Some(log) = covered {
+            self.claim(at, log, moved.term, How::Committed, report);
+        }
+    }
+
+    #[inline(never)]
+    fn append_sent(&mut self, at: usize, record: &Record, report: &mut Report<'_>) {
+        let sent: AppendSent = said(record);
+        self.election_safety.leads(record.owner(), sent.term, Sign::Sends, report);
+        self.monotonicity.sends(at, HardState { term: sent.term, vote: 0 });
+        premises::sends(self.cluster.server(at), sent.term, report);
+    }
+
+    #[inline(never)]
+    fn command_acknowledged(&mut self, at: usize, record: &Record, report: &mut Report<'_>) {
+        let told: CommandAcknowledged = said(record);
+        if let Some(log) = self.cluster.server(at).log_to(told.index) {
+            self.claim(at, log, told.term, How::Acknowledged, report);
+        }
+    }
+
+    #[inline(never)]
+    fn entry_appended(&mut self, at: usize, record: &Record, report: &mut Report<'_>) {
+        let entry: EntryAppended = said(record);
         if self.cluster.server(at).lost {
             return;
         }
-        leader_append_only::appends(&self.cluster, at, entry, report);
-        match self.cluster.entry_appended(at, entry) {
+        leader_append_only::appends(&self.cluster, at, &entry, report);
+        match self.cluster.entry_appended(at, &entry) {
             Appended::Behind { prefix, new } => {
                 if new {
                     log_matching::holds(&self.cluster, at, prefix, report);
@@ -408,27 +423,32 @@ impl Bench {
         }
     }
 
-    #[inline]
-    fn append_answered(&mut self, at: usize, answer: &AppendAnswered, report: &mut Report<'_>) {
+    #[inline(never)]
+    fn append_answered(&mut self, at: usize, record: &Record, report: &mut Report<'_>) {
+        let answer: AppendAnswered = said(record);
         self.monotonicity.sends(at, HardState { term: answer.term, vote: 0 });
-        premises::answers_append(self.cluster.server(at), answer, report);
+        premises::answers_append(self.cluster.server(at), &answer, report);
         premises::sends(self.cluster.server(at), answer.term, report);
     }
 
-    fn applied(&mut self, at: usize, applied: &Applied, report: &mut Report<'_>) {
-        Monotonicity::applies(&self.cluster, at, applied, report);
+    #[inline(never)]
+    fn applied(&mut self, at: usize, record: &Record, report: &mut Report<'_>) {
+        let applied: Applied = said(record);
+        Monotonicity::applies(&self.cluster, at, &applied, report);
         let server = self.cluster.server_mut(at);
         server.applied = applied.index;
         let (node, term) = (server.node(), server.hard.term);
-        self.state_machine_safety.applies(node, applied, report);
-        ExactlyOnce::applies(&mut self.executions[at], node, applied, report);
+        self.state_machine_safety.applies(node, &applied, report);
+        ExactlyOnce::applies(&mut self.executions[at], node, &applied, report);
         if let Some(log) = self.cluster.entry(at, applied.index, applied.term) {
             self.claim(at, log, term, How::Applied, report);
         }
     }
 
-    fn executed(&mut self, at: usize, node: NodeId, executed: &Executed, report: &mut Report<'_>) {
-        ExactlyOnce::executes(&mut self.executions[at], node, executed, report);
+    #[inline(never)]
+    fn executed(&mut self, at: usize, record: &Record, report: &mut Report<'_>) {
+        let executed: Executed = said(record);
+        ExactlyOnce::executes(&mut self.executions[at], record.node, &executed, report);
         self.executed.entry(executed.session, executed.sequence).index = executed.index;
     }
 

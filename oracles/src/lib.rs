@@ -23,8 +23,9 @@
 //! | premises: claimed ⊆ chosen, durable before answered, … | §5.2, §5.4, Figure 2 | [`premises`] |
 //!
 //! What they rest on, in the order in which data passes: [`records`] of the harness, of [`witness`] and [`clients`];
-//! [`event`]; [`judge`], which knows who hears of what; [`truth`] from the disks; `dense` lists; [`log_tree`],
-//! [`chosen`], [`shadow`], [`cluster`] and [`executions`]; [`property`], the names and the way out.
+//! [`event`]; the [`judge`], which knows who hears of what, with its [`config`] and the [`clerk`] beside it; [`truth`]
+//! from the disks; `dense` lists; [`log_tree`], [`chosen`], [`shadow`], [`cluster`] and [`executions`]; [`property`],
+//! the names and the way out.
 //!
 //! What the system says of itself may be a lie. So durability comes from the device, application from a wrapper
 //! around the state machine, acknowledgement from the client; and where the system's word is all there is, it is
@@ -35,6 +36,8 @@ pub mod records;
 pub mod witness;
 pub mod clients;
 pub mod event;
+pub mod config;
+pub mod clerk;
 pub mod judge;
 pub mod truth;
 mod dense;
@@ -56,8 +59,10 @@ pub mod fidelity;
 pub mod premises;
 pub mod property;
 
+pub use clerk::Clerk;
 pub use clients::{Call, Recorder};
+pub use config::JudgeConfig;
 pub use fidelity::Sweeps;
-pub use judge::{Judge, JudgeConfig};
+pub use judge::Judge;
 pub use property::{Premise, Property};
 pub use witness::Witness;

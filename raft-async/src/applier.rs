@@ -125,25 +125,28 @@ pub(crate) fn follow_commit(node: &Node) {
 }
 
 fn catch_up(node: &Node, committed: Index) {
-    while node.answers.applied() < committed && apply_next(node) {}
+    apply_up_to(node, committed);
     while let Some((term, index, read)) = node.answers.take_read() {
         read.answer(node, term, index);
     }
 }
 
-/// Applies the next entry; false when the log does not reach that far, as it must where it is committed.
-fn apply_next(node: &Node) -> bool {
-    let index = node.answers.applied().next();
-    let Some(entry) = node.log.entries().get(index).copied() else { return false };
-    let reply = node.machine.borrow_mut().apply(index, entry.term, &entry.command);
-    node.answers.applied.set(index);
-    if let (Some(reply), Command::Client { .. }) = (reply, entry.command)
-        && let Some(pending) = node.answers.take_write(index)
-        && pending.term == entry.term
-    {
-        acknowledge(node, &pending, reply);
+/// Applies what is committed, or what the log has of it, as it must have all.
+fn apply_up_to(node: &Node, committed: Index) {
+    let (log, mut machine) = (node.log.entries(), node.machine.borrow_mut());
+    let applied = node.answers.applied();
+    let due = committed.0.saturating_sub(applied.0);
+    for entry in log.batch(applied.next(), due as usize) {
+        let index = node.answers.applied().next();
+        let reply = machine.apply(index, entry.term, &entry.command);
+        node.answers.applied.set(index);
+        if let (Some(reply), Command::Client { .. }) = (reply, entry.command)
+            && let Some(pending) = node.answers.take_write(index)
+            && pending.term == entry.term
+        {
+            acknowledge(node, &pending, reply);
+        }
     }
-    true
 }
 
 fn acknowledge(node: &Node, pending: &Pending, reply: OpReply) {

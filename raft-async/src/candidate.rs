@@ -54,8 +54,8 @@ impl Campaign<'_> {
         let mut ask_again = time::sleep(pause);
         while self.votes.len() < rules::majority(node.servers(), node.planted()) {
             select! {
-                arrived = inbox.next() => {
-                    let Some((message, from)) = arrived else { continue };
+                () = inbox.arrival() => {
+                    let Some(message) = inbox.open() else { continue };
                     if message.term().is_some_and(|term| rules::must_adopt(self.term, term)) {
                         inbox.put_back();
                         return Ok(Role::Follower);
@@ -72,7 +72,7 @@ impl Campaign<'_> {
                         Message::VoteRequest(ask) => {
                             answer_vote(node, ask).await?;
                         }
-                        Message::ClientRequest(request) => node.redirect(&request, from),
+                        Message::ClientRequest(request) => node.redirect(&request, inbox.sender()),
                         Message::AppendReply(_) | Message::ClientReply(_) => {}
                     }
                 },

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use sim_runtime::time::sleep;
 
+use crate::codec::Put;
 use crate::node::Node;
 use crate::wire::{self, FRAME_HEADER_BYTES};
 
@@ -22,7 +23,7 @@ const CHATTER: u8 = 0xFF;
 /// Sends to all others every `every`, for ever.
 pub(crate) async fn chat(node: Rc<Node>, every: Duration) {
     let mut frame = Vec::new();
-    wire::frame(&mut frame, CHATTER, |body| body.extend(node.me().0.to_le_bytes()));
+    wire::frame(&mut frame, CHATTER, |body| body.put_u16(node.me().0), |_| {});
     loop {
         node.others.iter().for_each(|other| node.transport.send_frame(*other, &frame));
         sleep(every).await;

@@ -15,8 +15,14 @@ pub struct Malformed;
 /// The length of an operation.
 const OP_BYTES: usize = 1 + 3 * 8;
 
+/// The length of an entry's term, and of what its command is.
+const ENTRY_HEAD_BYTES: usize = 8 + 1;
+
+/// The length of what a client's command has beside that.
+const CLIENT_BYTES: usize = 3 * 8 + OP_BYTES;
+
 /// The longest encoding of an entry.
-pub const MAX_ENTRY_BYTES: usize = 8 + 1 + 3 * 8 + OP_BYTES;
+pub const MAX_ENTRY_BYTES: usize = ENTRY_HEAD_BYTES + CLIENT_BYTES;
 
 /// The CRC-32 of `bytes`. A hasher finds out what the processor can do; its copies know.
 pub(crate) fn crc32(bytes: &[u8]) -> u32 {
@@ -87,47 +93,58 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn entry(&mut self) -> Result<Entry, Malformed> {
-        let term = Term(self.u64()?);
-        let command = match self.u8()? {
+        let mut head = Reader(self.chunk::<ENTRY_HEAD_BYTES>()?);
+        let (term, tag) = (Term(head.u64()?), head.u8()?);
+        let command = match tag {
             0 => Command::Noop,
-            1 => Command::Client {
-                session: SessionId(self.u64()?),
-                sequence: Sequence(self.u64()?),
-                ack_below: Sequence(self.u64()?),
-                op: self.op()?,
-            },
+            1 => {
+                let mut client = Reader(self.chunk::<CLIENT_BYTES>()?);
+                Command::Client {
+                    session: SessionId(client.u64()?),
+                    sequence: Sequence(client.u64()?),
+                    ack_below: Sequence(client.u64()?),
+                    op: client.op()?,
+                }
+            }
             _ => return Err(Malformed),
         };
         Ok(Entry { term, command })
     }
 }
 
-/// Appends encodings to a reusable buffer.
+/// Appends encodings. All is inlined, so that the places of fields side by side are known where they are written.
 pub(crate) trait Put {
     fn put(&mut self, bytes: &[u8]);
 
+    #[inline(always)]
     fn put_u8(&mut self, value: u8) {
         self.put(&[value]);
     }
+    #[inline(always)]
     fn put_u16(&mut self, value: u16) {
         self.put(&value.to_le_bytes());
     }
+    #[inline(always)]
     fn put_u32(&mut self, value: u32) {
         self.put(&value.to_le_bytes());
     }
+    #[inline(always)]
     fn put_u64(&mut self, value: u64) {
         self.put(&value.to_le_bytes());
     }
+    #[inline(always)]
     fn put_words<const N: usize>(&mut self, words: [u64; N]) {
         self.put(words.map(u64::to_le_bytes).as_flattened());
     }
 
+    #[inline(always)]
     fn put_op(&mut self, op: &Op) {
         let (tag, key, a, b) = op.words();
         self.put_u8(tag as u8);
         self.put_words([key.0, a, b]);
     }
 
+    #[inline(always)]
     fn put_entry(&mut self, entry: &Entry) {
         self.put_u64(entry.term.0);
         match entry.command {
@@ -144,6 +161,40 @@ pub(crate) trait Put {
 impl Put for Vec<u8> {
     fn put(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
+    }
+}
+
+/// Fields side by side on their way into a buffer: it is asked for room once, not for each of them.
+pub(crate) struct Fields {
+    bytes: [u8; MAX_FIELDS_BYTES],
+    len: usize,
+}
+
+/// The most that fields may take together: those of an entry with what stands before it in a log file.
+const MAX_FIELDS_BYTES: usize = 96;
+
+impl Fields {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Self { bytes: [0; MAX_FIELDS_BYTES], len: 0 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    #[inline(always)]
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.len]
+    }
+}
+
+impl Put for Fields {
+    #[inline(always)]
+    fn put(&mut self, bytes: &[u8]) {
+        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
     }
 }
 

@@ -23,7 +23,6 @@ use crate::types::{Index, ServerId, Term};
 use crate::voter::answer_vote;
 use crate::wire::{AppendOutcome, AppendReply, AppendRequest, ConflictHint, Message};
 use sim_runtime::select;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// What the leader of the current term has shown us, and what we told it.
@@ -58,10 +57,7 @@ pub(crate) async fn follow(node: &Rc<Node>, inbox: &mut Inbox) -> Result<Role, H
     let outcome = loop {
         // The inbox first: after a pause, the heartbeats that waited in it are heard before the timer.
         let heard = select! {
-            arrived = inbox.next() => match arrived {
-                Some((message, from)) => answer(node, message, from).await,
-                None => Ok(Heard::Noise),
-            },
+            () = inbox.arrival() => answer(node, inbox).await,
             () = patience.ran_out() => break Ok(Role::Candidate),
         };
         match heard {
@@ -74,36 +70,32 @@ pub(crate) async fn follow(node: &Rc<Node>, inbox: &mut Inbox) -> Result<Role, H
     outcome
 }
 
-async fn answer(node: &Rc<Node>, message: Message<'_>, from: SocketAddr) -> Result<Heard, Halt> {
-    match message {
-        Message::VoteRequest(ask) => {
-            let granted = answer_vote(node, ask).await?;
-            return Ok(if granted { Heard::Authority } else { Heard::Noise });
-        }
-        Message::Append(append) => {
-            adopt(node, append.term).await?;
-            return Ok(receive_append(node, append));
-        }
-        Message::VoteReply(reply) => adopt(node, reply.term).await?,
-        Message::AppendReply(reply) => adopt(node, reply.term).await?,
-        Message::ClientRequest(request) => node.redirect(&request, from),
-        Message::ClientReply(_) => {}
+async fn answer(node: &Rc<Node>, inbox: &Inbox) -> Result<Heard, Halt> {
+    let Some(message) = inbox.open() else { return Ok(Heard::Noise) };
+    if let Message::VoteRequest(ask) = message {
+        // Its term goes to the disk with the vote.
+        let granted = answer_vote(node, ask).await?;
+        return Ok(if granted { Heard::Authority } else { Heard::Noise });
+    }
+    // "If RPC request or response contains term T > currentTerm: set currentTerm = T" (Figure 2), durably.
+    if let Some(term) = message.term().filter(|&term| rules::must_adopt(node.term(), term)) {
+        node.save(HardState { term, voted_for: None }).await?;
+    }
+    match &message {
+        Message::Append(append) => return Ok(receive_append(node, append)),
+        Message::ClientRequest(request) => node.redirect(request, inbox.sender()),
+        Message::VoteRequest(_)
+        | Message::VoteReply(_)
+        | Message::AppendReply(_)
+        | Message::ClientReply(_) => {}
     }
     Ok(Heard::Noise)
 }
 
-/// "If RPC request or response contains term T > currentTerm: set currentTerm = T" (Figure 2), durably.
-async fn adopt(node: &Node, term: Term) -> Result<(), Halt> {
-    if rules::must_adopt(node.term(), term) {
-        node.save(HardState { term, voted_for: None }).await?;
-    }
-    Ok(())
-}
-
 /// AppendEntries, receiver implementation (Figure 2). The request's term is at most ours by now.
-fn receive_append(node: &Node, append: AppendRequest<'_>) -> Heard {
+fn receive_append(node: &Node, append: &AppendRequest<'_>) -> Heard {
     if append.term < node.term() {
-        refuse_old_leader(node, &append);
+        refuse_old_leader(node, append);
         return Heard::Noise;
     }
     node.leader.set(Some(append.leader));

@@ -108,8 +108,8 @@ impl<'a> Leader<'a> {
                 self.replicator.send_what_is_due();
             }
             select! {
-                arrived = inbox.next() => {
-                    let Some((message, from)) = arrived else { continue };
+                () = inbox.arrival() => {
+                    let Some(message) = inbox.open() else { continue };
                     if message.term().is_some_and(|term| rules::must_adopt(self.term(), term)) {
                         if node.planted().has(Mutant::NoStepDown) {
                             self.keep_leading(message.term().unwrap_or_default()).await?;
@@ -118,13 +118,13 @@ impl<'a> Leader<'a> {
                         inbox.put_back();
                         return Ok(Role::Follower);
                     }
-                    match message {
-                        Message::ClientRequest(request) => self.take(request, from),
+                    match &message {
+                        Message::ClientRequest(request) => self.take(*request, inbox.sender()),
                         Message::AppendReply(reply) => self.hear(reply),
                         Message::VoteRequest(ask) => {
-                            answer_vote(node, ask).await?;
+                            answer_vote(node, *ask).await?;
                         }
-                        Message::Append(append) => refuse_old_leader(node, &append),
+                        Message::Append(append) => refuse_old_leader(node, append),
                         Message::VoteReply(_) | Message::ClientReply(_) => {}
                     }
                 },
@@ -193,11 +193,12 @@ impl<'a> Leader<'a> {
     }
 
     /// A follower answered. The reply may be an old one: its term tells.
-    fn hear(&mut self, reply: AppendReply) {
+    fn hear(&mut self, reply: &AppendReply) {
         let node = self.node;
-        let leadership = self.leadership.clone();
-        let Some(follower) = leadership.followers.iter().find(|f| f.id == reply.follower) else { return };
-        if !rules::answers_this_term(self.term(), &reply) {
+        let Some(follower) = self.leadership.followers.iter().find(|f| f.id == reply.follower) else {
+            return;
+        };
+        if !rules::answers_this_term(self.term(), reply) {
             return;
         }
         follower.heard.set(Instant::now());
@@ -216,7 +217,7 @@ impl<'a> Leader<'a> {
         if news {
             self.advance_commit();
             if node.planted().has(Mutant::LeadAfterAwait) {
-                planted::commit_after_own_sync(node, &leadership);
+                planted::commit_after_own_sync(node, &self.leadership);
             }
         }
         if answered_round {

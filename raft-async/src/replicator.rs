@@ -12,6 +12,7 @@ use crate::alarm::Alarm;
 use crate::leader::{Follower, Leadership};
 use crate::mutant::Mutant;
 use crate::node::Node;
+use crate::progress::Progress;
 use crate::trace::AppendSent;
 use crate::types::{Index, Term};
 use crate::wire::{AppendRequest, Entries, MAX_ENTRIES_PER_FRAME};
@@ -26,6 +27,9 @@ const MAX_BACKOFF: u32 = 16;
 
 /// The replication of one leadership.
 pub(crate) struct Replicator {
+    node: Rc<Node>,
+    leadership: Rc<Leadership>,
+    /// One for each follower of the leadership, in the same order.
     senders: Vec<Sender>,
     /// Rings when something is due that nobody has to tell of.
     alarm: Alarm,
@@ -33,9 +37,10 @@ pub(crate) struct Replicator {
 
 impl Replicator {
     pub(crate) fn new(node: &Rc<Node>, leadership: &Rc<Leadership>) -> Self {
-        let places = 0..leadership.followers.len();
         Self {
-            senders: places.map(|at| Sender::new(node, leadership, at)).collect(),
+            node: node.clone(),
+            leadership: leadership.clone(),
+            senders: leadership.followers.iter().map(|_| Sender::new(node)).collect(),
             alarm: Alarm::at(Instant::now()),
         }
     }
@@ -43,7 +48,13 @@ impl Replicator {
     /// Sends what may be sent by now.
     pub(crate) fn send_what_is_due(&mut self) {
         let now = Instant::now();
-        if let Some(deadline) = self.senders.iter_mut().map(|sender| sender.send_what_is_due(now)).min() {
+        let (node, leadership) = (&*self.node, &*self.leadership);
+        let followers = leadership.followers.iter();
+        let deadlines =
+            self.senders.iter_mut().zip(followers).map(|(sender, follower)| {
+                Sending { node, leadership, follower, sender, now }.send_what_is_due()
+            });
+        if let Some(deadline) = deadlines.min() {
             self.alarm.move_to(deadline);
         }
     }
@@ -59,10 +70,6 @@ impl Replicator {
 
 /// What the replicator remembers of its sending to one follower.
 struct Sender {
-    node: Rc<Node>,
-    leadership: Rc<Leadership>,
-    /// The follower's place in the leadership.
-    at: usize,
     /// When a heartbeat is due, because nothing else was sent since the last message.
     heartbeat_at: Instant,
     heartbeat: Duration,
@@ -76,14 +83,11 @@ struct Sender {
 }
 
 impl Sender {
-    fn new(node: &Rc<Node>, leadership: &Rc<Leadership>, at: usize) -> Self {
+    fn new(node: &Node) -> Self {
         let now = Instant::now();
         let slow = node.planted().has(Mutant::ControlSlowHeartbeat);
         let heartbeat = node.config.heartbeat() * if slow { 2 } else { 1 };
         Self {
-            node: node.clone(),
-            leadership: leadership.clone(),
-            at,
             heartbeat_at: now + heartbeat,
             heartbeat,
             patience_from: now,
@@ -93,86 +97,87 @@ impl Sender {
         }
     }
 
-    fn follower(&self) -> &Follower {
-        &self.leadership.followers[self.at]
+    fn resend_at(&self) -> Instant {
+        self.patience_from + self.pause
     }
 
-    /// Returns when it is to be called again at the latest.
-    fn send_what_is_due(&mut self, now: Instant) -> Instant {
-        self.note_progress(now);
-        if self.is_waiting() && now >= self.resend_at() {
-            self.follower().progress.borrow_mut().rewind();
-            let answered = self.follower().progress.borrow().round();
-            self.round_sent = answered;
-            self.pause = (self.pause * 2).min(self.node.config.append_retransmit() * MAX_BACKOFF);
-            self.patience_from = now;
+    /// Whether an answer is outstanding that the sender would ask for again.
+    fn is_waiting(&self, progress: &Progress) -> bool {
+        progress.is_waiting() || progress.round() < self.round_sent
+    }
+}
+
+/// Sending to one follower, at one time.
+struct Sending<'a> {
+    node: &'a Node,
+    leadership: &'a Leadership,
+    follower: &'a Follower,
+    sender: &'a mut Sender,
+    now: Instant,
+}
+
+impl Sending<'_> {
+    /// Returns when it is to be done again at the latest.
+    fn send_what_is_due(mut self) -> Instant {
+        let now = self.now;
+        let progress = &mut *self.follower.progress.borrow_mut();
+        self.note_progress(progress);
+        if self.sender.is_waiting(progress) && now >= self.sender.resend_at() {
+            progress.rewind();
+            self.sender.round_sent = progress.round();
+            let longest = self.node.config.append_retransmit() * MAX_BACKOFF;
+            self.sender.pause = (self.sender.pause * 2).min(longest);
+            self.sender.patience_from = now;
         }
-        while self.may_send_entries() {
-            self.send_entries(now);
+        let window = self.node.config.max_inflight_appends;
+        while progress.may_send(self.node.log.last().index, window) {
+            self.send_entries(progress);
         }
         // "heartbeats [...] repeat during idle periods to prevent election timeouts" (Figure 2); a read round
         // does not wait for one.
-        if now >= self.heartbeat_at || self.round_sent < self.leadership.round.get() {
-            self.send_heartbeat(now);
+        if now >= self.sender.heartbeat_at || self.sender.round_sent < self.leadership.round.get() {
+            self.send_heartbeat(progress);
         }
-        if self.is_waiting() { self.heartbeat_at.min(self.resend_at()) } else { self.heartbeat_at }
+        let Sender { heartbeat_at, .. } = *self.sender;
+        if self.sender.is_waiting(progress) {
+            heartbeat_at.min(self.sender.resend_at())
+        } else {
+            heartbeat_at
+        }
     }
 
     /// A reply of any kind shows that the follower is alive, and there is no need to spare it. But only an
     /// acknowledgement shows that the entries arrived: replies to heartbeats and rounds must not put off sending
     /// lost entries again.
-    fn note_progress(&mut self, now: Instant) {
-        if self.follower().heard.get() > self.patience_from {
-            self.pause = self.node.config.append_retransmit();
+    fn note_progress(&mut self, progress: &Progress) {
+        let sender = &mut *self.sender;
+        if self.follower.heard.get() > sender.patience_from {
+            sender.pause = self.node.config.append_retransmit();
         }
-        let matched = self.follower().progress.borrow().matched();
-        if matched > self.matched_then {
-            self.matched_then = matched;
-            self.patience_from = now;
+        if progress.matched() > sender.matched_then {
+            sender.matched_then = progress.matched();
+            sender.patience_from = self.now;
         }
     }
 
-    /// Whether an answer is outstanding that the sender would ask for again.
-    fn is_waiting(&self) -> bool {
-        let progress = self.follower().progress.borrow();
-        progress.is_waiting() || progress.round() < self.round_sent
-    }
-
-    fn resend_at(&self) -> Instant {
-        self.patience_from + self.pause
-    }
-
-    fn may_send_entries(&self) -> bool {
-        let window = self.node.config.max_inflight_appends;
-        self.follower().progress.borrow().may_send(self.node.log.last().index, window)
-    }
-
-    fn send_entries(&mut self, now: Instant) {
+    fn send_entries(&mut self, progress: &mut Progress) {
         let most = self.node.config.max_entries_per_append.min(MAX_ENTRIES_PER_FRAME);
-        let (next, limit) = {
-            let progress = self.follower().progress.borrow();
-            (progress.next(), progress.may_carry(most))
-        };
-        if !self.is_waiting() {
-            self.patience_from = now;
-        }
-        let count = self.send(next.prev(), limit, now);
-        self.follower().progress.borrow_mut().sent(count);
+        let count = self.send(progress, progress.next().prev(), progress.may_carry(most));
+        progress.sent(count);
         probe::point("append sent");
     }
 
     /// Behind what the follower acknowledged, so that it is never refused, however it overtakes entries.
-    fn send_heartbeat(&mut self, now: Instant) {
-        if !self.is_waiting() {
-            self.patience_from = now;
-        }
-        let matched = self.follower().progress.borrow().matched();
-        self.send(matched, 0, now);
+    fn send_heartbeat(&mut self, progress: &Progress) {
+        self.send(progress, progress.matched(), 0);
     }
 
     /// Sends up to `limit` entries that follow `prev`; returns how many.
-    fn send(&mut self, prev: Index, limit: usize, now: Instant) -> usize {
-        let node = &*self.node;
+    fn send(&mut self, progress: &Progress, prev: Index, limit: usize) -> usize {
+        let (node, follower) = (self.node, self.follower);
+        if !self.sender.is_waiting(progress) {
+            self.sender.patience_from = self.now;
+        }
         let log = node.log.entries();
         let mut entries = log.batch(prev.next(), limit);
         let cached;
@@ -190,17 +195,15 @@ impl Sender {
         };
         node.world.emit(AppendSent {
             term: head.term.0,
-            to: self.follower().id.0.into(),
+            to: follower.id.0.into(),
             prev_index: prev.0,
             prev_term: head.prev.term.0,
             commit_count: head.commit.0 << 16 | entries.len() as u64,
         });
-        node.transport.send_append(self.follower().id, &head, entries);
-        let (round, count) = (head.round, entries.len());
-        drop(log);
-        self.heartbeat_at = now + self.heartbeat;
-        self.round_sent = round;
-        count
+        node.transport.send_append(follower.id, &head, entries);
+        self.sender.heartbeat_at = self.now + self.sender.heartbeat;
+        self.sender.round_sent = head.round;
+        entries.len()
     }
 
     /// The term of this leadership, whatever the node's has become.

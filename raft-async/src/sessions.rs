@@ -35,8 +35,11 @@ impl Session {
     fn acknowledge(&mut self, below: Sequence) {
         if below > self.ack_below {
             self.ack_below = below;
-            let finished = self.replies.partition_point(|(sequence, _)| *sequence < below);
-            self.replies.drain(..finished);
+            match self.replies.last() {
+                // As it is where operations of a session come one after the other.
+                Some((last, _)) if *last < below => self.replies.clear(),
+                _ => self.replies.retain(|(sequence, _)| *sequence >= below),
+            }
         }
     }
 
@@ -52,6 +55,7 @@ impl Session {
 
     fn keep(&mut self, sequence: Sequence, reply: OpReply) {
         match self.place(sequence) {
+            Err(at) if at == self.replies.len() => self.replies.push((sequence, reply)),
             Ok(at) => self.replies[at].1 = reply,
             Err(at) => self.replies.insert(at, (sequence, reply)),
         }

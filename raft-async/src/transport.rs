@@ -1,6 +1,6 @@
 //! How messages leave and arrive.
 //!
-//!   role, replicator, applier ──send──► Transport ──► link            link ──► Inbox ──next──► role
+//!   role, replicator, applier ──send──► Transport ──► link            link ──► Inbox ──open──► role
 //!
 //! Sending never waits and never fails as far as a sender is concerned: what is lost is sent again by whoever
 //! still needs it. Replies come back as messages into the one inbox, tied to nothing.
@@ -135,27 +135,34 @@ impl Inbox {
         }
     }
 
-    /// The next message and its sender's address; `None` when a frame arrived and was dropped, because it is none
-    /// of ours, says that it comes from a server that is not in the cluster, or is chatter. May be dropped before it is done:
-    /// no message is lost.
-    pub(crate) fn next(&mut self) -> Next<'_> {
-        Next(Some(self))
+    /// Waits for the next frame, which [`Inbox::open`] reads. May be dropped before it is done: no message is lost.
+    pub(crate) fn arrival(&mut self) -> Arrival<'_> {
+        Arrival(self)
     }
 
-    /// What the frame in the buffer says.
-    fn open(&self) -> Option<(Message<'_>, SocketAddr)> {
+    /// What the frame that arrived says; `None` when it is dropped, because it is none of ours, says that it comes from
+    /// a server that is not in the cluster, or is chatter.
+    pub(crate) fn open(&self) -> Option<Message<'_>> {
         match wire::decode(&self.frame) {
-            Ok(message) if message.sender().is_none_or(|server| self.is_peer(server)) => {
-                Some((message, self.sender))
-            }
+            Ok(message) if message.sender().is_none_or(|server| self.is_peer(server)) => Some(message),
             Err(wire::Malformed) if is_chatter(&self.frame) => None,
             Ok(_) | Err(wire::Malformed) => {
-                let from = node_of(self.sender.ip()).map_or(0, |node| node.0.into());
-                self.world.emit(FrameRejected { len: self.frame.len() as u64, from });
-                self.world.count("frames rejected", 1);
+                self.reject();
                 None
             }
         }
+    }
+
+    #[cold]
+    fn reject(&self) {
+        let from = node_of(self.sender.ip()).map_or(0, |node| node.0.into());
+        self.world.emit(FrameRejected { len: self.frame.len() as u64, from });
+        self.world.count("frames rejected", 1);
+    }
+
+    /// Where the frame that arrived comes from.
+    pub(crate) fn sender(&self) -> SocketAddr {
+        self.sender
     }
 
     fn is_peer(&self, server: ServerId) -> bool {
@@ -168,20 +175,25 @@ impl Inbox {
     }
 }
 
-/// What [`Inbox::next`] waits for. Written out, because every message and every look at an empty inbox goes through it.
-pub(crate) struct Next<'a>(Option<&'a mut Inbox>);
+/// What [`Inbox::arrival`] waits for. Written out, because every message and every look at an empty inbox goes through
+/// it; and without the message, which would be carried from hand to hand.
+pub(crate) struct Arrival<'a>(&'a mut Inbox);
 
-impl<'a> Future for Next<'a> {
-    type Output = Option<(Message<'a>, SocketAddr)>;
+impl Future for Arrival<'_> {
+    type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let inbox = self.0.as_mut().expect("a future that is done is not polled");
-        if !inbox.put_back.take() {
-            let received = ready!(inbox.link.poll_receive(cx, &mut inbox.frame));
-            // A link fails only when its incarnation is gone, and this task with it.
-            let Ok(sender) = received else { return Poll::Ready(None) };
-            inbox.sender = sender;
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let inbox = &mut *self.0;
+        if inbox.put_back.take() {
+            return Poll::Ready(());
         }
-        Poll::Ready(self.0.take().and_then(|inbox| inbox.open()))
+        match ready!(inbox.link.poll_receive(cx, &mut inbox.frame)) {
+            Ok(sender) => {
+                inbox.sender = sender;
+                Poll::Ready(())
+            }
+            // A link fails only when its incarnation is gone, and this task with it: nothing will arrive.
+            Err(_) => Poll::Pending,
+        }
     }
 }

@@ -18,7 +18,7 @@
 //! all before it are durable, so its mere existence is such a claim too.
 //! Not here: files and syncs (`storage.rs`), the order in which segments go (`log.rs`).
 
-use crate::codec::{MAX_ENTRY_BYTES, Malformed, Put, Reader, crc32};
+use crate::codec::{Fields, MAX_ENTRY_BYTES, Malformed, Put, Reader, crc32};
 use crate::entries::{Entries, ROOM_TO_GROW};
 use crate::mutant::{Mutant, Planted};
 use crate::types::{Entry, Index};
@@ -92,16 +92,18 @@ impl SegmentHeader {
 /// Appends a frame to `out`; returns its CRC, the chain of the next one. `durable` is the position up to which
 /// the log was durable when the batch that this frame belongs to was put together.
 pub fn encode_frame(out: &mut Vec<u8>, chain: u32, durable: u64, index: Index, entry: &Entry) -> u32 {
-    let start = out.len();
-    out.put(&[0; 8]);
-    out.put_u32(chain);
-    out.put_u64(durable);
-    out.put_u64(index.0);
-    out.put_entry(entry);
-    let length = (out.len() - start - FRAME_HEADER_BYTES) as u32;
-    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
-    let checksum = frame_checksum(length, &out[start + 8..]);
-    out[start + 4..start + 8].copy_from_slice(&checksum.to_le_bytes());
+    let mut frame = Fields::new();
+    frame.put(&[0; 8]);
+    frame.put_u32(chain);
+    frame.put_u64(durable);
+    frame.put_u64(index.0);
+    frame.put_entry(entry);
+    let (front, rest) = frame.bytes_mut().split_at_mut(8);
+    let length = (front.len() + rest.len() - FRAME_HEADER_BYTES) as u32;
+    let checksum = frame_checksum(length, rest);
+    front[..4].copy_from_slice(&length.to_le_bytes());
+    front[4..].copy_from_slice(&checksum.to_le_bytes());
+    out.put(frame.bytes());
     checksum
 }
 

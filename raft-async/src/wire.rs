@@ -10,7 +10,7 @@
 //! decoding neither panics nor allocates more than their length.
 
 pub use crate::codec::Malformed;
-use crate::codec::{MAX_ENTRY_BYTES, Put, Reader, crc32};
+use crate::codec::{Fields, MAX_ENTRY_BYTES, Put, Reader, crc32};
 use crate::types::{Entry, Index, LastEntry, Op, OpReply, Sequence, ServerId, SessionId, Term, Value};
 use std::rc::Rc;
 
@@ -220,10 +220,18 @@ const APPEND_REPLY: u8 = 4;
 const CLIENT_REQUEST: u8 = 5;
 const CLIENT_REPLY: u8 = 6;
 
-/// Replaces the contents of `frame` with a frame whose body `fill` writes.
-pub(crate) fn frame(frame: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
+/// Replaces the contents of `frame` with a frame whose body is `fields`, and what `fill` writes behind them.
+pub(crate) fn frame(
+    frame: &mut Vec<u8>,
+    kind: u8,
+    fields: impl FnOnce(&mut Fields),
+    fill: impl FnOnce(&mut Vec<u8>),
+) {
+    let mut front = Fields::new();
+    front.put(&[0, 0, 0, 0, 0, 0, 0, 0, kind]);
+    fields(&mut front);
     frame.clear();
-    frame.put(&[0, 0, 0, 0, 0, 0, 0, 0, kind]);
+    frame.put(front.bytes());
     fill(frame);
     let (header, body) = frame.split_at_mut(FRAME_HEADER_BYTES);
     header[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
@@ -232,75 +240,96 @@ pub(crate) fn frame(frame: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8
 
 /// Encodes a message that carries no entries; the previous contents of `buffer` are replaced.
 pub fn encode(message: &Message<'_>, buffer: &mut Vec<u8>) {
+    let no_more = |_: &mut Vec<u8>| {};
     match message {
-        Message::VoteRequest(m) => frame(buffer, VOTE_REQUEST, |b| {
-            b.put_u64(m.term.0);
-            b.put_u16(m.candidate.0);
-            b.put_words([m.last.term.0, m.last.index.0]);
-        }),
-        Message::VoteReply(m) => frame(buffer, VOTE_REPLY, |b| {
-            b.put_u64(m.term.0);
-            b.put_u16(m.voter.0);
-            b.put_u8(m.granted.into());
-        }),
-        Message::Append(m) => frame(buffer, APPEND, |b| {
-            put_append_head(b, m, m.entries.count);
-            b.put(m.entries.bytes);
-        }),
-        Message::AppendReply(m) => frame(buffer, APPEND_REPLY, |b| {
-            b.put_u64(m.term.0);
-            b.put_u16(m.follower.0);
-            b.put_u64(m.round);
-            match m.outcome {
-                AppendOutcome::Matched(index) => {
-                    b.put_u8(0);
-                    b.put_u64(index.0);
+        Message::VoteRequest(m) => {
+            let fields = |b: &mut Fields| {
+                b.put_u64(m.term.0);
+                b.put_u16(m.candidate.0);
+                b.put_words([m.last.term.0, m.last.index.0]);
+            };
+            frame(buffer, VOTE_REQUEST, fields, no_more);
+        }
+        Message::VoteReply(m) => {
+            let fields = |b: &mut Fields| {
+                b.put_u64(m.term.0);
+                b.put_u16(m.voter.0);
+                b.put_u8(m.granted.into());
+            };
+            frame(buffer, VOTE_REPLY, fields, no_more);
+        }
+        Message::Append(m) => {
+            let fields = |b: &mut Fields| put_append_head(b, m, m.entries.count);
+            frame(buffer, APPEND, fields, |b| b.put(m.entries.bytes));
+        }
+        Message::AppendReply(m) => {
+            let fields = |b: &mut Fields| {
+                b.put_u64(m.term.0);
+                b.put_u16(m.follower.0);
+                b.put_u64(m.round);
+                match m.outcome {
+                    AppendOutcome::Matched(index) => {
+                        b.put_u8(0);
+                        b.put_u64(index.0);
+                    }
+                    AppendOutcome::Conflict { refused, hint } => {
+                        b.put_u8(1);
+                        b.put_words([refused.0, hint.term.0, hint.first.0]);
+                    }
                 }
-                AppendOutcome::Conflict { refused, hint } => {
-                    b.put_u8(1);
-                    b.put_words([refused.0, hint.term.0, hint.first.0]);
+            };
+            frame(buffer, APPEND_REPLY, fields, no_more);
+        }
+        Message::ClientRequest(m) => {
+            let fields = |b: &mut Fields| {
+                b.put_words([m.session.0, m.sequence.0, m.ack_below.0]);
+                b.put_op(&m.op);
+            };
+            frame(buffer, CLIENT_REQUEST, fields, no_more);
+        }
+        Message::ClientReply(m) => {
+            let fields = |b: &mut Fields| {
+                b.put_words([m.session.0, m.sequence.0]);
+                match &m.answer {
+                    Answer::NotLeader { hint } => {
+                        b.put_u8(0);
+                        b.put_u16(hint.map_or(0, |server| server.0));
+                    }
+                    Answer::Done(reply) => {
+                        b.put_u8(1);
+                        put_reply(b, reply);
+                    }
                 }
-            }
-        }),
-        Message::ClientRequest(m) => frame(buffer, CLIENT_REQUEST, |b| {
-            b.put_words([m.session.0, m.sequence.0, m.ack_below.0]);
-            b.put_op(&m.op);
-        }),
-        Message::ClientReply(m) => frame(buffer, CLIENT_REPLY, |b| {
-            b.put_words([m.session.0, m.sequence.0]);
-            match &m.answer {
-                Answer::NotLeader { hint } => {
-                    b.put_u8(0);
-                    b.put_u16(hint.map_or(0, |server| server.0));
-                }
-                Answer::Done(reply) => {
-                    b.put_u8(1);
-                    put_reply(b, reply);
-                }
-            }
-        }),
+            };
+            frame(buffer, CLIENT_REPLY, fields, |b| put_items(b, &m.answer));
+        }
     }
 }
 
 /// Encodes an AppendEntries with `entries`, straight from the log; `head.entries` is ignored.
 pub fn encode_append(head: &AppendRequest<'_>, entries: &[Entry], buffer: &mut Vec<u8>) {
-    frame(buffer, APPEND, |b| {
-        let count = entries.len().min(MAX_ENTRIES_PER_FRAME);
-        put_append_head(b, head, count as u16);
-        for entry in &entries[..count] {
-            b.put_entry(entry);
+    let entries = &entries[..entries.len().min(MAX_ENTRIES_PER_FRAME)];
+    let fields = |b: &mut Fields| put_append_head(b, head, entries.len() as u16);
+    frame(buffer, APPEND, fields, |b| {
+        for entry in entries {
+            let mut fields = Fields::new();
+            fields.put_entry(entry);
+            b.put(fields.bytes());
         }
     });
 }
 
-fn put_append_head(b: &mut Vec<u8>, m: &AppendRequest<'_>, count: u16) {
+#[inline(always)]
+fn put_append_head(b: &mut Fields, m: &AppendRequest<'_>, count: u16) {
     b.put_u64(m.term.0);
     b.put_u16(m.leader.0);
     b.put_words([m.prev.term.0, m.prev.index.0, m.commit.0, m.round]);
     b.put_u16(count);
 }
 
-fn put_reply(b: &mut Vec<u8>, reply: &OpReply) {
+/// A list that is part of it follows: [`put_items`].
+#[inline]
+fn put_reply(b: &mut Fields, reply: &OpReply) {
     match reply {
         OpReply::Value(value) => {
             b.put_u8(0);
@@ -319,7 +348,8 @@ fn put_reply(b: &mut Vec<u8>, reply: &OpReply) {
     }
 }
 
-fn put_value(b: &mut Vec<u8>, value: Option<&Value>) {
+#[inline]
+fn put_value(b: &mut Fields, value: Option<&Value>) {
     match value {
         None => b.put_u8(0),
         Some(Value::Register(value)) => {
@@ -329,10 +359,18 @@ fn put_value(b: &mut Vec<u8>, value: Option<&Value>) {
         Some(Value::List(items)) => {
             b.put_u8(2);
             b.put_u32(items.len() as u32);
-            for item in items.iter() {
-                b.put_u64(*item);
-            }
         }
+    }
+}
+
+/// The elements of the list that an answer ends with, if it does.
+fn put_items(b: &mut Vec<u8>, answer: &Answer) {
+    if let Answer::Done(
+        OpReply::Value(Some(Value::List(items))) | OpReply::Mismatch(Some(Value::List(items))),
+    ) = answer
+    {
+        b.reserve(8 * items.len());
+        items.iter().for_each(|item| b.put_u64(*item));
     }
 }
 
@@ -371,8 +409,9 @@ pub fn decode(frame: &[u8]) -> Result<Message<'_>, Malformed> {
             granted: r.bool()?,
         }),
         APPEND => {
-            let (term, leader, prev) = (Term(r.u64()?), ServerId(r.u16()?), last(&mut r)?);
-            let (commit, round) = (Index(r.u64()?), r.u64()?);
+            let mut head = Reader(r.chunk::<{ 8 + 2 + 4 * 8 }>()?);
+            let (term, leader, prev) = (Term(head.u64()?), ServerId(head.u16()?), last(&mut head)?);
+            let (commit, round) = (Index(head.u64()?), head.u64()?);
             let entries = entries(&mut r)?;
             Message::Append(AppendRequest { term, leader, prev, commit, round, entries })
         }
@@ -566,7 +605,7 @@ mod tests {
         #[test]
         fn arbitrary_bodies_are_refused_quietly(body in prop::collection::vec(any::<u8>(), 1..300), kind in 0..8_u8) {
             let mut bytes = Vec::new();
-            frame(&mut bytes, kind, |b| b.put(&body));
+            frame(&mut bytes, kind, |_| {}, |b| b.put(&body));
             if let Ok(Message::Append(append)) = decode(&bytes) {
                 prop_assert_eq!(append.entries.count(), append.entries.len());
             }
@@ -593,11 +632,16 @@ mod tests {
     #[test]
     fn a_false_count_allocates_nothing() {
         let mut bytes = Vec::new();
-        frame(&mut bytes, CLIENT_REPLY, |b| {
-            b.put(&[0; 16]);
-            b.put(&[1, 0, 2]);
-            b.put_u32(u32::MAX);
-        });
+        frame(
+            &mut bytes,
+            CLIENT_REPLY,
+            |b| {
+                b.put(&[0; 16]);
+                b.put(&[1, 0, 2]);
+                b.put_u32(u32::MAX);
+            },
+            |_| {},
+        );
         assert_eq!(decode(&bytes).err(), Some(Malformed));
     }
 

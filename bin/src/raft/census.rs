@@ -1,16 +1,17 @@
 //! What the cluster did, counted from its records; and how far it has come, for whoever waits for it.
 //!
-//! Not a judge: nothing that is counted here is right or wrong.
+//! Not a judge: nothing that is counted here is right or wrong. It sits beside the one that there is.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use oracles::Clerk;
+use oracles::event::{Event, said};
 use oracles::records::Applied;
-use raft_async::trace::{Became, CommitAdvanced, EntryWritten, RoleKind};
+use raft_async::trace::{Became, CommitAdvanced, RoleKind};
 use sim_runtime::NodeId;
-use sim_runtime::invariant::{Invariant, View};
-use sim_runtime::trace::{Kind, NodeDown, NodeUp, OPEN_KINDS, Payload, Record};
-use sim_runtime::verdict::Findings;
+use sim_runtime::invariant::View;
+use sim_runtime::trace::Record;
 
 /// How far the cluster has come.
 #[derive(Debug, Default)]
@@ -35,6 +36,11 @@ impl Progress {
         self.applied.borrow().iter().sum()
     }
 
+    fn commits(&self, index: u64) {
+        self.commit.set(self.commit.get().max(index));
+    }
+
+    #[inline]
     fn set_applied(&self, node: NodeId, index: u64) {
         let mut applied = self.applied.borrow_mut();
         if applied.len() <= node.index() {
@@ -58,20 +64,13 @@ pub(super) struct Census {
 }
 
 impl Census {
-    /// Apart from `observe`, which passes by most records.
     #[inline(never)]
-    fn count(&mut self, record: &Record) {
-        let Record { aux, words, .. } = record;
-        match record.kind {
-            Applied::KIND => self.progress.set_applied(record.node, Applied::decode(*aux, words).index),
-            EntryWritten::KIND => self.entries += 1,
-            CommitAdvanced::KIND => {
-                let commit = CommitAdvanced::decode(*aux, words).index;
-                self.progress.commit.set(self.progress.commit.get().max(commit));
-            }
-            Became::KIND => self.count_role(record.node, Became::decode(*aux, words)),
-            NodeUp::KIND => self.restarts += u64::from(record.incarnation > 1),
-            NodeDown::KIND => self.progress.set_applied(record.node, 0),
+    fn note_rarely(&mut self, event: Event, record: &Record) {
+        match event {
+            Event::CommitAdvanced => self.progress.commits(said::<CommitAdvanced>(record).index),
+            Event::Became => self.count_role(record.node, said(record)),
+            Event::NodeUp => self.restarts += u64::from(record.incarnation > 1),
+            Event::NodeDown => self.progress.set_applied(record.node, 0),
             _ => {}
         }
     }
@@ -90,41 +89,20 @@ impl Census {
     }
 }
 
-/// Which kinds are counted: most are not, and every record is asked.
-static COUNTED: [bool; OPEN_KINDS as usize] = {
-    let mut counted = [false; OPEN_KINDS as usize];
-    counted[Became::KIND.0 as usize] = true;
-    counted[CommitAdvanced::KIND.0 as usize] = true;
-    counted[Applied::KIND.0 as usize] = true;
-    counted[EntryWritten::KIND.0 as usize] = true;
-    counted[NodeUp::KIND.0 as usize] = true;
-    counted[NodeDown::KIND.0 as usize] = true;
-    counted
-};
-
-#[inline]
-fn is_counted(kind: Kind) -> bool {
-    COUNTED.get(usize::from(kind.0)).copied().unwrap_or(false)
-}
-
-impl Invariant for Census {
-    fn name(&self) -> &'static str {
-        "census"
-    }
-
-    fn concerns(&self, kind: Kind) -> bool {
-        is_counted(kind)
-    }
-
-    fn observe(&mut self, view: &View<'_>, _found: &mut Findings) {
-        for record in view.fresh() {
-            if is_counted(record.kind) {
-                self.count(record);
+impl Clerk for Census {
+    #[inline]
+    fn note(&mut self, event: Event, record: &Record) {
+        match event {
+            Event::Applied => self.progress.set_applied(record.node, said::<Applied>(record).index),
+            Event::EntryWritten => self.entries += 1,
+            Event::CommitAdvanced | Event::Became | Event::NodeUp | Event::NodeDown => {
+                self.note_rarely(event, record);
             }
+            _ => {}
         }
     }
 
-    fn finish(&mut self, view: &View<'_>, _found: &mut Findings) {
+    fn finish(&mut self, view: &View<'_>) {
         let counts = [
             ("elections begun", self.elections),
             ("leaders elected", self.leaders),

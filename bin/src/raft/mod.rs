@@ -258,10 +258,9 @@ fn play(timeline: &RaftTimeline, watch: Watch, invite: impl FnOnce(&mut World)) 
     judging.halts_allowed = !config.bad_disks.is_empty();
     let rots = config.bad_disks.values().any(|disk| disk.bit_rot_per_million > 0);
     judging.sweeps = if rots { Sweeps::NONE } else { Sweeps::ALL };
-    world.watch(Judge::new(judging));
     let census = Census::default();
     let progress = census.progress.clone();
-    world.watch(census);
+    world.watch(Judge::new(judging).with(census));
     let recording = watch.story.then(|| Recording::start(&mut world));
     invite(&mut world);
 

@@ -239,6 +239,7 @@ impl Sleep {
         Poll::Pending
     }
 
+    #[inline(never)]
     fn begin(&mut self, cx: &Context<'_>) -> Poll<()> {
         let handle = context::current();
         let now_ns = handle.now_ns();
@@ -284,10 +285,7 @@ impl Future for Sleep {
             SleepState::After(_) | SleepState::Until(_) => self.begin(cx),
             SleepState::Waiting { handle, key, deadline_ns } => {
                 if handle.now_ns() < *deadline_ns {
-                    let fire = Fire::waking(cx.waker());
-                    let before = handle.core.agenda.borrow_mut().timers.rewake(*key, fire);
-                    drop(before);
-                    handle.note_waiting("a timer");
+                    rewake(handle, *key, cx);
                     return Poll::Pending;
                 }
                 // Whatever was due by now has fired before any task ran.
@@ -296,6 +294,15 @@ impl Future for Sleep {
             }
         }
     }
+}
+
+/// A sleep is polled before its time, perhaps by another task.
+#[inline(never)]
+fn rewake(handle: &Handle, key: TimerKey, cx: &Context<'_>) {
+    let fire = Fire::waking(cx.waker());
+    let before = handle.core.agenda.borrow_mut().timers.rewake(key, fire);
+    drop(before);
+    handle.note_waiting("a timer");
 }
 
 impl Drop for Sleep {

@@ -12,11 +12,11 @@
 //! Not here: what a woken task waits for (`agenda.rs`, `schedule.rs`).
 
 use std::collections::BTreeMap;
-use std::{mem, ptr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{RawWaker, RawWakerVTable, Waker};
 use std::thread::{self, ThreadId};
+use std::{mem, ptr};
 
 use crate::context;
 use crate::world::Handle;

@@ -200,8 +200,8 @@ impl Link {
         }
     }
 
-    /// What a link does that is not always as quick as can be. Calm ones do without this code.
-    #[inline(never)]
+    /// What a link does that is not always as quick as can be.
+    #[inline]
     fn read_harshness(&mut self, world: &Handle, config: &NetConfig, bucket: u64, latency: Sample) {
         let (key, at_ns) = (link_key(self.from, self.to), bucket * BUCKET_NS);
         let sample = |field, base| world.sample_row(Row::with_base(field, key, base), bucket, at_ns);

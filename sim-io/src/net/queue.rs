@@ -110,7 +110,8 @@ mod tests {
                     model.pop_back();
                 }
             }
-            assert_eq!((queue.first(), queue.last_mut()), (model.front(), model.back_mut()));
+            assert_eq!(queue.first(), model.front());
+            assert_eq!(queue.last_mut(), model.back_mut());
             assert!(queue.iter().eq(&model), "after round {round}");
             assert_eq!(queue.len(), model.len());
         }

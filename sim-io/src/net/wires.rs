@@ -1,7 +1,8 @@
 //! What datagrams and streams share: the links, how harsh they are, and which machines have no power; and the cell that
 //! all of a world's network stands in.
 //!
-//! Invariants: one call of a device borrows one cell, once; `Net` owns the calls that cut, heal and configure; both devices only read what follows from it.
+//! Invariants: the devices do their work within one borrow; `Net` owns the calls that cut, heal and configure; both
+//! devices only read what follows from it.
 //! Not here: what a link does to a message (`link.rs`).
 
 use std::cell::RefCell;

@@ -155,7 +155,7 @@ impl Tcp {
     }
 
     /// Copies the bytes that can be read to `buffer`, and takes them if that is wanted.
-    #[inline(never)]
+    #[inline]
     pub(super) fn poll_read(
         &self,
         world: &Handle,
@@ -198,7 +198,7 @@ impl Tcp {
         result.unwrap_or_else(|| Poll::Ready(Err(gone())))
     }
 
-    #[inline(never)]
+    #[inline]
     pub(super) fn poll_write(
         &self,
         world: &Handle,
@@ -290,7 +290,8 @@ impl Tcp {
         is_meant: impl FnOnce(&Connection) -> bool,
     ) -> Option<R> {
         let (result, is_over, wakes) = {
-            let Network { wires, streams: Streams { connections, kernel }, .. } = &mut *self.network.borrow_mut();
+            let Network { wires, streams: Streams { connections, kernel }, .. } =
+                &mut *self.network.borrow_mut();
             let connection = connections.get_mut(slot as usize).filter(|connection| is_meant(connection))?;
             let result = act(connection, &mut Outside { world, wires, kernel });
             (result, connection.is_over(), !kernel.woken.is_empty())
@@ -320,7 +321,8 @@ impl Tcp {
 
     /// Lets all connections act, in the order of their slots.
     fn for_each(&self, world: &Handle, mut act: impl FnMut(&mut Connection, &mut Outside<'_>)) {
-        let slots: Vec<usize> = self.network.borrow().streams.connections.iter().map(|(slot, _)| slot).collect();
+        let slots: Vec<usize> =
+            self.network.borrow().streams.connections.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
             self.act(world, slot as u32, &mut act, |_| true);
         }
@@ -330,7 +332,8 @@ impl Tcp {
 impl Streams {
     fn held(&mut self, key: Key) -> Option<&mut Connection> {
         let connection = self.connections.get_mut(key.slot as usize)?;
-        (connection.serial == key.serial && connection.sides[usize::from(key.side)].end.held).then_some(connection)
+        (connection.serial == key.serial && connection.sides[usize::from(key.side)].end.held)
+            .then_some(connection)
     }
 }
 

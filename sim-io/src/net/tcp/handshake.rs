@@ -132,7 +132,8 @@ impl Connection {
         let end = &mut self.sides[SERVER].end;
         end.held = true;
         let listener = end.listener.take().expect("it stands at a listener while half done");
-        let listener = out.kernel.listeners.get(listener).expect("a listener takes what is half done with it");
+        let listener =
+            out.kernel.listeners.get(listener).expect("a listener takes what is half done with it");
         listener.half_done -= 1;
         listener.queue.push_back(key);
         listener.waiting.move_to(&mut out.kernel.woken);

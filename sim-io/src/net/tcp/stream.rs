@@ -153,7 +153,8 @@ impl TcpStream {
 }
 
 impl Simulated {
-    #[inline]
+    // Stands once, not wherever a program reads: it is large, and has few arguments.
+    #[inline(never)]
     fn poll_read(&self, cx: &Context<'_>, buffer: &mut [u8], is_taken: bool) -> Poll<io::Result<usize>> {
         if !self.world.is_live(self.owner) {
             return Poll::Ready(Err(gone()));
@@ -165,7 +166,7 @@ impl Simulated {
         read
     }
 
-    #[inline]
+    #[inline(never)]
     fn poll_write(&self, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if !self.world.is_live(self.owner) {
             return Poll::Ready(Err(gone()));

@@ -4,7 +4,7 @@
 //! The default ranks by a field of (task identity, time bucket), so that the order of two tasks at one moment
 //! does not depend on what else ran before.
 //!
-//!   wake ──rank──► Ready (heap) ──highest──► executor
+//!   wake ──rank──► Ready ──highest──► executor
 //!
 //! Invariants: a rank is taken when the task becomes ready or when it gets a competitor, and time does not move while
 //! any is ready, so all ranks that compete belong to one bucket; equal ranks are first come, first served.

@@ -11,7 +11,7 @@ use sim_runtime::time;
 #[cfg(doc)]
 use super::fault::Fault;
 use crate::fs::counters as fs;
-use crate::net::device as net;
+use crate::net::counts as net;
 
 /// Kinds of faults, to be switched on and weighed.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]

@@ -24,11 +24,11 @@ use sim_runtime::{Handle, NodeId, Owner};
 use super::addr::addr_of;
 use super::config::{Burst, NetConfig};
 use super::contents::Contents;
-use super::link::{Fate, Link, Struck};
+use super::counts::Counts;
 use super::packet::{Header, Packet, Packets};
 use super::socket::{OVERHEAD_BYTES, Socket, SocketKey, Sockets, Woken};
 use super::wires::{Network, SharedNetwork, Wires};
-use crate::records::{DatagramDelivered, DatagramLost, DatagramSent, Lost};
+use crate::records::{DatagramDelivered, DatagramSent, Lost};
 
 /// The network of a world: `handle.device::<Net>()`.
 #[derive(Debug)]
@@ -48,32 +48,6 @@ pub(super) struct Datagrams {
 
 /// How many datagrams the ring of a network card holds: the default of virtio-net.
 const RING: usize = 256;
-
-#[derive(Debug, Default)]
-struct Counts {
-    sent: u64,
-    delivered: u64,
-    lost: u64,
-    cut: u64,
-    duplicated: u64,
-    held_up: u64,
-    reordered: u64,
-    node_down: u64,
-    port_unbound: u64,
-    buffer_full: u64,
-    slowed: u64,
-    burst_lost: u64,
-    burst_duplicated: u64,
-    frozen_held: u64,
-    frozen_lost: u64,
-}
-
-/// Counters of what faults did to datagrams; the nemesis declares those of the faults that are on.
-pub(crate) const SLOWED: &str = "datagrams slowed by a fault";
-pub(crate) const BURST_LOST: &str = "datagrams lost in a burst";
-pub(crate) const BURST_DUPLICATED: &str = "datagrams duplicated in a burst";
-pub(crate) const FROZEN_HELD: &str = "datagrams held by a frozen machine";
-pub(crate) const FROZEN_LOST: &str = "datagrams lost by a frozen machine";
 
 /// A datagram that somebody sends.
 pub(super) struct Letter<'a> {
@@ -282,48 +256,6 @@ pub(super) fn gone() -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, "the incarnation that bound this socket is dead")
 }
 
-impl Counts {
-    /// How long a datagram that is sent now takes, and a copy of it if there is one; or why it gets lost.
-    #[inline(never)]
-    fn find_way(&mut self, link: &Link, is_cut: bool) -> Result<(u64, Option<u64>), Lost> {
-        let fate = link.fate();
-        if is_cut {
-            return Err(Lost::Cut);
-        }
-        if link.struck != Struck::default() {
-            self.strike(link.struck, fate == Fate::Lost);
-        }
-        match fate {
-            Fate::Arrives { after_ns, copy_ns, held_up } => {
-                self.held_up += u64::from(held_up);
-                Ok((after_ns, copy_ns))
-            }
-            Fate::Lost => Err(Lost::Loss),
-        }
-    }
-
-    #[cold]
-    fn lose(&mut self, world: &Handle, from: Owner, to: NodeId, id: u64, why: Lost) {
-        match why {
-            Lost::Loss => self.lost += 1,
-            Lost::Cut => self.cut += 1,
-            Lost::NoReceiver if to.0 < world.node_count() && world.is_up(to) => self.port_unbound += 1,
-            Lost::NoReceiver => self.node_down += 1,
-            Lost::BufferFull => self.buffer_full += 1,
-            Lost::Frozen => self.frozen_lost += 1,
-        }
-        world.emit_for(from, DatagramLost { to, why, id });
-    }
-
-    /// A burst met a datagram that was being sent.
-    #[cold]
-    fn strike(&mut self, struck: Struck, is_lost: bool) {
-        self.burst_lost += u64::from(struck.lost);
-        self.slowed += u64::from(struck.slowed && !is_lost);
-        self.burst_duplicated += u64::from(struck.duplicated && !is_lost);
-    }
-}
-
 impl Datagrams {
     /// A datagram has come to the end of its way. Returns who is to be woken.
     #[inline]
@@ -464,33 +396,7 @@ impl Device for Net {
 
     fn coverage(&self, into: &mut Coverage) {
         let Network { wires, datagrams, .. } = &*self.network.borrow();
-        let counts = &datagrams.counts;
-        let config = &wires.config;
-        if counts.sent == 0 {
-            // Nobody uses datagrams: that is off, too.
-            return;
-        }
-        into.add("datagrams sent", counts.sent);
-        into.add("datagrams delivered", counts.delivered);
-        into.add("datagrams overtaken", counts.reordered);
-        into.add("datagrams to a node that was down", counts.node_down);
-        into.add("datagrams to a port that nobody had bound", counts.port_unbound);
-        into.add("datagrams dropped by a full buffer", counts.buffer_full);
-        // What is switched off has no counter: a counter of 0 means "on, but never reached".
-        let switched = [
-            (config.loss_per_million > 0, "datagrams lost", counts.lost),
-            (config.duplicate_per_million > 0, "datagrams duplicated", counts.duplicated),
-            (config.reorder_per_million > 0, "datagrams held up", counts.held_up),
-            (wires.cuts_made > 0, "datagrams cut off", counts.cut),
-            (false, SLOWED, counts.slowed),
-            (false, BURST_LOST, counts.burst_lost),
-            (false, BURST_DUPLICATED, counts.burst_duplicated),
-            (false, FROZEN_HELD, counts.frozen_held),
-            (false, FROZEN_LOST, counts.frozen_lost),
-        ];
-        for (_, name, count) in switched.into_iter().filter(|(on, _, count)| *on || *count > 0) {
-            into.add(name, count);
-        }
+        datagrams.counts.coverage(&wires.config, wires.cuts_made, into);
     }
 
     /// A line a socket, as `netstat` has it: protocol, own address, what can be read, owner.

@@ -7,7 +7,8 @@
 //! | [`config`] | how harsh the links are, as data |
 //! | [`addr`] | nodes as IP addresses |
 //! | [`udp`] | `UdpSocket`, what a program holds |
-//! | [`device`] | `Net`: sending, arriving, a node's ports, counters |
+//! | [`device`] | `Net`: sending, arriving, a node's ports |
+//! | `counts` | what became of datagrams, in numbers |
 //! | [`contents`] | what was sent, byte for byte, for one who tells a story |
 //! | `wires` | what datagrams and streams share: links, configuration, which machines have power |
 //! | `link` | the fate of a message on a link, cuts |
@@ -44,6 +45,7 @@ pub mod addr;
 pub mod udp;
 pub mod device;
 pub mod contents;
+pub(crate) mod counts;
 mod wires;
 mod link;
 mod packet;

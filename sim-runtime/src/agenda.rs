@@ -10,11 +10,12 @@
 //! in exactly one queue.
 //! Not here: the loop (`executor.rs`), which ready task is the next (`schedule.rs`).
 
+use crate::fire::Fire;
 use crate::node::{Node, NodeId, Owner};
 use crate::rng::{BUCKET_NS, Field};
 use crate::schedule::{Ranking, Ready};
 use crate::tasks::{Tasks, Turn};
-use crate::timer::{Fire, Timers};
+use crate::timer::Timers;
 use crate::waker::TaskRef;
 use crate::world::Core;
 

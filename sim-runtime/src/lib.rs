@@ -7,6 +7,7 @@
 //! | [`mod@rng`] | seeds, fields (conditions over virtual time), streams, overrides |
 //! | [`time`] | `Instant`, `sleep`, `timeout`, `interval`, per-node clocks |
 //! | [`timer`] | which timer fires next |
+//! | `fire` | what a timer does then |
 //! | [`mod@task`] | a task's identity, `spawn`, `JoinHandle` |
 //! | `tasks` | the list of tasks: places and numbers |
 //! | `body` | a task's future, and what came of it |
@@ -20,6 +21,7 @@
 //! | `panics` | panics of simulated code as findings |
 //! | [`device`] | what sockets and disks are to the runtime |
 //! | [`ambient`] | what code gets that asks the process for the time, random bytes and the like |
+//! | `options` | what a world is given beside its seed |
 //! | [`world`] | the owner of one run, and the handle that everyone else holds |
 //! | [`sync`] | channels, oneshot, notify, watch, mutex, race |
 //! | [`trace`] | fixed-size records and the behaviour digest |
@@ -41,6 +43,7 @@
 pub mod rng;
 pub mod time;
 pub mod timer;
+mod fire;
 pub mod task;
 mod tasks;
 mod body;
@@ -55,6 +58,7 @@ mod panics;
 pub mod device;
 pub mod ambient;
 pub mod world;
+mod options;
 mod context;
 pub mod sync;
 pub mod trace;

@@ -17,8 +17,9 @@ pub use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use crate::context;
+use crate::fire::Fire;
 use crate::node::NodeId;
-use crate::timer::{Fire, TimerKey};
+use crate::timer::TimerKey;
 use crate::world::Handle;
 
 /// A node's own clock: rate and offset against global time.

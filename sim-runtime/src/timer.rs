@@ -23,56 +23,7 @@ use std::task::Waker;
 
 use slab::Slab;
 
-use crate::device::DeviceId;
-use crate::node::NodeId;
-use crate::waker::TaskRef;
-
-/// What a timer does when its time has come.
-#[derive(Debug)]
-pub(crate) enum Fire {
-    /// Wakes a task.
-    Task(TaskRef),
-    /// Wakes what is no task of a world: one of the futures that a task keeps several of.
-    Wake(Waker),
-    /// Calls a device with a token of its own choosing.
-    Device(DeviceId, u64),
-    /// Lets the held wakes of a node go.
-    Release(NodeId),
-}
-
-impl Fire {
-    /// Wakes whom `waker` wakes.
-    #[inline]
-    pub(crate) fn waking(waker: &Waker) -> Self {
-        match TaskRef::of(waker) {
-            Some(task) => Self::Task(task),
-            None => Self::Wake(waker.clone()),
-        }
-    }
-}
-
-/// The same in two words, which go through registers: what is written by bytes and read as a whole stalls the processor.
-#[derive(Copy, Clone, Debug)]
-struct Packed {
-    /// The kind in the lowest byte; above it which device or node.
-    what: u64,
-    /// The task, the token, or the place of the waker among `wakers`.
-    arg: u64,
-}
-
-impl Packed {
-    /// It has fired or was cancelled.
-    const NOTHING: Self = Self { what: 0, arg: 0 };
-    const TASK: u64 = 1;
-    const WAKE: u64 = 2;
-    const DEVICE: u64 = 3;
-    const RELEASE: u64 = 4;
-
-    #[inline]
-    fn is_nothing(self) -> bool {
-        self.what == 0
-    }
-}
+use crate::fire::{Fire, Packed};
 
 /// Names a timer that was inserted. A stale key is recognised, so that cancelling twice does nothing.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -181,35 +132,8 @@ impl Timers {
     }
 
     #[inline]
-    fn pack(&mut self, fire: Fire) -> Packed {
-        match fire {
-            Fire::Task(task) => Packed { what: Packed::TASK, arg: task.bits() },
-            Fire::Device(id, token) => Packed { what: Packed::DEVICE | u64::from(id.0) << 8, arg: token },
-            Fire::Release(node) => Packed { what: Packed::RELEASE | u64::from(node.0) << 8, arg: 0 },
-            Fire::Wake(waker) => Packed { what: Packed::WAKE, arg: self.keep(waker) },
-        }
-    }
-
-    #[cold]
-    fn keep(&mut self, waker: Waker) -> u64 {
-        self.wakers.insert(waker) as u64
-    }
-
-    /// `None` for nothing.
-    #[inline]
-    fn unpack(&mut self, Packed { what, arg }: Packed) -> Option<Fire> {
-        match what & 0xFF {
-            Packed::TASK => Some(Fire::Task(TaskRef::from_bits(arg))),
-            Packed::DEVICE => Some(Fire::Device(DeviceId((what >> 8) as u8), arg)),
-            Packed::RELEASE => Some(Fire::Release(NodeId((what >> 8) as u16))),
-            Packed::WAKE => self.wakers.try_remove(arg as usize).map(Fire::Wake),
-            _ => None,
-        }
-    }
-
-    #[inline]
     pub(crate) fn insert(&mut self, deadline_ns: u64, fire: Fire) -> TimerKey {
-        let fire = self.pack(fire);
+        let fire = Packed::of(fire, &mut self.wakers);
         self.insert_packed(deadline_ns, fire)
     }
 
@@ -314,7 +238,7 @@ impl Timers {
                 },
             };
             let fire = self.release(slot);
-            if let Some(fire) = self.unpack(fire) {
+            if let Some(fire) = fire.open(&mut self.wakers) {
                 self.pending -= 1;
                 return Some((deadline_ns, fire));
             }
@@ -454,7 +378,7 @@ impl Timers {
             if self.dead > SWEEP_FROM && self.dead > (self.late.len() + self.batch.len()) / 2 {
                 self.sweep();
             }
-            return self.unpack(fire);
+            return fire.open(&mut self.wakers);
         }
         let (next, previous, list) = (entry.next, entry.previous, usize::from(entry.list));
         self.slots[next as usize].previous = previous;
@@ -467,7 +391,7 @@ impl Timers {
             }
         }
         let fire = self.release(key.slot);
-        self.unpack(fire)
+        fire.open(&mut self.wakers)
     }
 
     /// Takes cancelled timers out of those that are due.
@@ -492,14 +416,12 @@ impl Timers {
     /// Whom a pending timer wakes changes; when, does not. What is left over is returned.
     pub(crate) fn rewake(&mut self, key: TimerKey, fire: Fire) -> Option<Fire> {
         let entry = self.slots.get(key.slot as usize).filter(|s| s.generation == key.generation);
-        match entry.map(|entry| entry.fire.what) {
-            Some(Packed::TASK | Packed::WAKE) => {
-                let fire = self.pack(fire);
-                let before = std::mem::replace(&mut self.slots[key.slot as usize].fire, fire);
-                self.unpack(before)
-            }
-            _ => Some(fire),
+        if !entry.is_some_and(|entry| entry.fire.wakes()) {
+            return Some(fire);
         }
+        let fire = Packed::of(fire, &mut self.wakers);
+        let before = std::mem::replace(&mut self.slots[key.slot as usize].fire, fire);
+        before.open(&mut self.wakers)
     }
 
     /// Takes all wakers out, for the end of a world: what they hold may hold the world.
@@ -511,6 +433,7 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::DeviceId;
     use std::collections::BTreeMap;
 
     fn token(fire: Fire) -> u64 {

@@ -14,11 +14,11 @@ use std::panic::Location;
 use serde::{Deserialize, Serialize};
 
 use crate::ambient::Door;
+use crate::fire::Fire;
 use crate::node::Owner;
 use crate::rng::{hash_bytes, hash_name, mix};
 use crate::schedule::TaskInfo;
 use crate::tasks::TaskNote;
-use crate::timer::Fire;
 use crate::trace::Record;
 use crate::verdict::RunReport;
 

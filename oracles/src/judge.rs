@@ -6,8 +6,8 @@
 //!                       └─► oracles that look at what is (all others)
 //! ```
 //!
-//! Which oracle hears of what, and in which order, is written down here and nowhere else. A [`Clerk`] may sit beside the
-//! judge, and hears of everything too.
+//! Which oracle hears of what, and in which order, is written down here and nowhere else. A [`Clerk`] may sit beside
+//! the judge, and hears of everything too.
 //!
 //! Invariants: O(1) amortised for a record; records of a step are judged in their order, disks after the step.
 

@@ -256,14 +256,14 @@ fn a_corpus_keeps_what_failed_and_runs_it_first() {
     // The seeds are sound without the defect; what is remembered is not.
     let remembered = bin(&campaign);
     assert_eq!(remembered.status.code(), Some(1));
-    assert!(stdout(&remembered).contains("corpus: 1 timelines, 1 failed"), "{}", stdout(&remembered));
+    assert!(stdout(&remembered).contains("corpus: 1 timeline, 1 failed"), "{}", stdout(&remembered));
 
     // Once the defect is gone from the file, it passes, and that is told.
     let mended = fs::read_to_string(&files[0]).expect("readable").replace("\"canary\"", "null");
     fs::write(&files[0], mended).expect("written");
     let passing = bin(&campaign);
     assert_eq!(passing.status.code(), Some(0), "{}", stdout(&passing));
-    assert!(stdout(&passing).contains("0 failed, 1 that failed once pass now"), "{}", stdout(&passing));
+    assert!(stdout(&passing).contains("0 failed, 1 that failed once passes now"), "{}", stdout(&passing));
 
     fs::write(folder.join("broken.json"), "{").expect("written");
     let refused = bin(&campaign);

@@ -193,3 +193,23 @@ fn histories_that_contradict_themselves_are_refused_and_empty_ones_are_called_so
     assert_eq!(empty.status.code(), Some(0));
     assert!(stdout(&empty).contains("it has 0 operations"), "{}", stdout(&empty));
 }
+
+#[test]
+fn one_of_anything_is_told_as_one() {
+    let folder = folder("one");
+    let small = folder.join("small.json");
+    let args = ["shrink", "1", "--mutant", "canary", "--jobs", "1", "--clients", "1", "--out", text(&small)];
+    let campaign = ["campaign", "--seeds", "1", "--jobs", "1", "--corpus", text(&folder)];
+    for (args, part) in [
+        (&args[..], " servers, 1 client, "),
+        (&campaign, "corpus: 1 timeline, 1 failed"),
+        (&campaign, "1 run of swarm ("),
+        (&campaign, " s on 1 thread: "),
+        (&["check-determinism", "--seeds", "1", "--profile", "reference"], "1 seed, "),
+        (&["explore", "--runs", "1", "--jobs", "1"], "1 root, 1 run, "),
+        (&["mutants", "--only", "canary", "--budget", "1", "--repeat", "1"], ": 1 range of 1 seed each"),
+    ] {
+        let told = stdout(&bin(args));
+        assert!(told.contains(part), "{part} in {told}");
+    }
+}

@@ -36,6 +36,7 @@
 //! | [`explore`] | guided search: from states that are worth having |
 //! | [`determinism`] | whether runs of one timeline are one, and what is to blame if not |
 //! | [`testing`] | many seeds of a program as one test: [`macro@test`] |
+//! | [`words`] | counts as people say them |
 //!
 //! Programs use the free functions ([`spawn`], [`task()`], [`time::sleep`], [`rng()`], [`trace::emit`]), which find
 //! the running world through one thread-local slot; devices and harnesses hold a [`Handle`].
@@ -73,6 +74,7 @@ pub mod shrink;
 pub mod explore;
 pub mod determinism;
 pub mod testing;
+pub mod words;
 
 pub use determinism::check_determinism;
 /// A test of a program under many seeds.

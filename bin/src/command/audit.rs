@@ -4,6 +4,7 @@
 
 use sim_runtime::rng::mix;
 use sim_runtime::verdict::Category;
+use sim_runtime::words::counted;
 
 use super::outcome::{Outcome, Shard};
 use crate::seeds::Seeds;
@@ -32,13 +33,16 @@ fn counts(outcome: &Outcome) -> Option<String> {
     let Outcome { runs, verdicts, failures, .. } = outcome;
     let judged: u64 = verdicts.values().sum();
     if judged != *runs {
-        return Some(format!("it says {runs} runs, and its verdicts are of {judged}"));
+        return Some(format!("it says {}, and its verdicts are of {judged}", counted(*runs, "run")));
     }
     for category in Category::ALL.iter().filter(|category| **category != Category::Pass) {
-        let (listed, counted) =
+        let (listed, of_verdict) =
             (failures.iter().filter(|failed| failed.verdict == *category).count(), outcome.count(*category));
-        if listed as u64 != counted {
-            return Some(format!("it counts {counted} runs with verdict {category}, and lists {listed}"));
+        if listed as u64 != of_verdict {
+            return Some(format!(
+                "it counts {} with verdict {category}, and lists {listed}",
+                counted(of_verdict, "run")
+            ));
         }
     }
     // A run that was given up has no counters.
@@ -46,7 +50,10 @@ fn counts(outcome: &Outcome) -> Option<String> {
     for (name, distribution) in &outcome.distributions {
         let valued: u64 = distribution.runs.values().sum();
         if valued > *runs || valued + lost < *runs {
-            return Some(format!("it says {runs} runs, and its values of \"{name}\" are of {valued}"));
+            return Some(format!(
+                "it says {}, and its values of \"{name}\" are of {valued}",
+                counted(*runs, "run")
+            ));
         }
     }
     None
@@ -65,7 +72,8 @@ fn seeds(outcome: &Outcome) -> Option<String> {
     let share = outcome.shard.unwrap_or(Shard::WHOLE).share(seeds.count());
     let is_short = outcome.runs < share && outcome.stopped.is_none();
     let is_long = outcome.runs > share;
-    (is_short || is_long).then(|| format!("it says {} runs of {share} seeds", outcome.runs))
+    (is_short || is_long)
+        .then(|| format!("it says {} of {}", counted(outcome.runs, "run"), counted(share, "seed")))
 }
 
 /// The digest over all runs is made of those of single runs, where they are there.
@@ -81,7 +89,7 @@ fn digests(outcome: &Outcome) -> Option<String> {
     let mut parts: Vec<_> = without.map(|failed| (failed.seed, &failed.fingerprint)).collect();
     parts.extend(outcome.run_digests.iter().map(|(seed, digest)| (*seed, digest)));
     if parts.len() as u64 != outcome.runs {
-        return Some(format!("it says {} runs, and has digests of {}", outcome.runs, parts.len()));
+        return Some(format!("it says {}, and has digests of {}", counted(outcome.runs, "run"), parts.len()));
     }
     let mut sum = 0_u64;
     for (seed, digest) in parts {

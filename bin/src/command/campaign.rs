@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sim_runtime::campaign::{self, FailedRun, Settings, Summary};
 use sim_runtime::scenario::Scenario;
 use sim_runtime::verdict::Category;
+use sim_runtime::words::counted;
 
 use super::corpus::{self, Corpus, FailedFile};
 use super::outcome::{Failed, Outcome, Shard, Stopped};
@@ -168,7 +169,8 @@ fn print_failures(outcome: &Outcome, out: &mut Out) {
     }
     let more = outcome.failures.len().saturating_sub(PRINTED);
     if more > 0 {
-        say!(out, "and {more} more runs that were not a pass");
+        let were = if more == 1 { "was" } else { "were" };
+        say!(out, "and {} that {were} not a pass", counted(more as u64, "more run"));
     }
     print_kinds(&outcome.failures, out);
 }
@@ -182,9 +184,8 @@ fn print_kinds(failures: &[Failed], out: &mut Out) {
     let mut kinds: Vec<_> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, runs)| (std::cmp::Reverse(runs.len()), runs[0].seed));
     let total: usize = kinds.iter().map(|(_, runs)| runs.len()).sum();
-    let plural = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
     if total > 0 {
-        say!(out, "{}, {}:", plural(total, "failure"), plural(kinds.len(), "kind"));
+        say!(out, "{}, {}:", counted(total as u64, "failure"), counted(kinds.len() as u64, "kind"));
     }
     for (fingerprint, runs) in kinds {
         let Failed { verdict, property, seed, .. } = runs[0];
@@ -224,13 +225,14 @@ impl Progress {
             Self::Bar(bar) => {
                 bar.set_position(summary.runs);
                 if summary.failed() > 0 {
-                    bar.set_message(format!("{} failures", summary.failed()));
+                    bar.set_message(counted(summary.failed(), "failure"));
                 }
             }
             Self::Plain { total, last } => {
                 if last.elapsed() >= PLAIN_EVERY {
                     *last = Instant::now();
-                    complain(&format!("{} of {total} seeds, {} failures", summary.runs, summary.failed()));
+                    let failures = counted(summary.failed(), "failure");
+                    complain(&format!("{} of {}, {failures}", summary.runs, counted(*total, "seed")));
                 }
             }
         }

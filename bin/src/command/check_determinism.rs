@@ -8,6 +8,7 @@ use sim_runtime::ambient::Standing;
 use sim_runtime::determinism::{self, Checked, Divergence, Fresh, Settings, Side};
 use sim_runtime::scenario::Scenario;
 use sim_runtime::verdict::Failure;
+use sim_runtime::words::counted;
 
 use crate::cli::{CheckDeterminismArgs, Status, Unusable, create, write_json};
 use crate::out::{Out, complain};
@@ -45,7 +46,7 @@ where
     let (started, total) = (Instant::now(), args.seeds.count());
     let told = |done: u64| {
         if !args.quiet && done.is_multiple_of(PLAIN_EVERY) && done < total {
-            complain(&format!("{done} of {total} seeds"));
+            complain(&format!("{done} of {}", counted(total, "seed")));
         }
     };
     let checked = determinism::check(scenario, args.seeds.iter(false), settings, told);

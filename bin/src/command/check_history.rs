@@ -13,6 +13,7 @@ use linearizability::models::{CasRegister, Kv, Mutex, Queue, Set};
 use linearizability::read::{FailedCas, File, Format, Malformed, Model, Reading, Recorded, read, text};
 use linearizability::{History, Options, Outcome, Spec, Verdict, check_keys};
 use serde_json::{Value, json};
+use sim_runtime::words::counted;
 
 use crate::cli::{CheckHistoryArgs, Initial, Status, Unusable, create, write_json, write_text};
 use crate::out::Out;
@@ -66,13 +67,12 @@ pub fn run(args: &CheckHistoryArgs, out: &mut Out) -> Result<Status, Unusable> {
             (Status::NotAPass, _) | (_, Status::NotAPass) => Status::NotAPass,
             _ => Status::Clean,
         };
-        let keys = judged.keys.len();
         say!(
             out,
-            "{}: {verdict} ({} operations, {keys} {}, {wall_ms:.1} ms)",
+            "{}: {verdict} ({}, {}, {wall_ms:.1} ms)",
             path.display(),
-            judged.operations,
-            if keys == 1 { "key" } else { "keys" }
+            counted(judged.operations as u64, "operation"),
+            counted(judged.keys.len() as u64, "key")
         );
         if judged.operations == 0 {
             say!(out, "  it has 0 operations: any history without one is linearizable");

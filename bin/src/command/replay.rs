@@ -5,6 +5,7 @@ use serde_json::json;
 use sim_io::story::Reach;
 use sim_runtime::scenario::{Scenario, Watch};
 use sim_runtime::verdict::Category;
+use sim_runtime::words::counted;
 
 use super::corpus::timeline_of;
 use super::recall::Recall;
@@ -54,7 +55,7 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Status, Unusable> {
     }
     for (property, count) in &report.findings.premise {
         let evidence = report.findings.premise_evidence.get(property).map_or("", String::as_str);
-        say!(out, "  premise broken {count} times: {property}: {evidence}");
+        say!(out, "  premise broken {}: {property}: {evidence}", counted(*count, "time"));
     }
     say!(
         out,
@@ -64,7 +65,8 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Status, Unusable> {
         report.draws
     );
     let virtual_ms = report.virtual_ns / 1_000_000;
-    say!(out, "  {virtual_ms} ms of virtual time, {} records, {} steps", report.records, report.steps);
+    let (records, steps) = (counted(report.records, "record"), counted(report.steps, "step"));
+    say!(out, "  {virtual_ms} ms of virtual time, {records}, {steps}");
     if verdict != Category::Pass {
         say!(out, "  reproduce: {reproduce}");
     }

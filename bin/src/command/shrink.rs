@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use sim_runtime::shrink::{self, Settings, Shrunk};
+use sim_runtime::words::counted;
 
 use super::corpus::timeline_of;
 use super::replay::tell_briefly;
@@ -84,7 +85,8 @@ pub(super) fn shrink_to(
     say!(out, "seed {seed}: {}: {}", shrunk.failure.category, shrunk.failure.property);
     say!(out, "  {}", shrunk.failure.evidence);
     let interrupted = if shrunk.interrupted { " (interrupted)" } else { "" };
-    say!(out, "  {} runs, {} steps{interrupted}", shrunk.tried, shrunk.steps);
+    let (runs, steps) = (counted(shrunk.tried, "run"), counted(shrunk.steps, "step"));
+    say!(out, "  {runs}, {steps}{interrupted}");
     say!(out, "  from {}", describe(&before));
     say!(out, "  to   {}", describe(&size(&shrunk.timeline)));
     say!(out, "  reproduce: cargo run --release -p bin -- replay {}", file.display());
@@ -114,14 +116,13 @@ fn size(timeline: &RaftTimeline) -> Value {
 }
 
 fn describe(size: &Value) -> String {
-    let operations = match &size["operations"] {
-        Value::Null => "any number of operations".to_owned(),
-        n => format!("{n} operations"),
+    let of = |name: &str, noun: &str| match size[name].as_u64() {
+        None => format!("any number of {noun}s"),
+        Some(n) => counted(n, noun),
     };
-    format!(
-        "{} servers, {} clients, {operations}, {} faults, {} ms",
-        size["nodes"], size["clients"], size["faults"], size["duration_ms"]
-    )
+    let [servers, clients] = [of("nodes", "server"), of("clients", "client")];
+    let [operations, faults] = [of("operations", "operation"), of("faults", "fault")];
+    format!("{servers}, {clients}, {operations}, {faults}, {} ms", size["duration_ms"])
 }
 
 /// A live line on a terminal, a plain one now and then elsewhere.
@@ -150,7 +151,7 @@ impl Progress {
     }
 
     fn tell(&mut self, best: &Shrunk<Config, Plan>) {
-        let line = || format!("{} runs, {}", best.tried, describe(&size(&best.timeline)));
+        let line = || format!("{}, {}", counted(best.tried, "run"), describe(&size(&best.timeline)));
         match self {
             Self::Silent => {}
             Self::Spinner(spinner) => spinner.set_message(line()),

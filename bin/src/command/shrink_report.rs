@@ -16,6 +16,7 @@ use sim_runtime::campaign;
 use sim_runtime::rng::Set;
 use sim_runtime::scenario::Scenario;
 use sim_runtime::shrink::{self, Settings};
+use sim_runtime::words::counted;
 
 use super::cpu::{Whose, cpu_us};
 use super::shrink::settings;
@@ -181,9 +182,10 @@ impl Row {
 fn report(args: &ShrinkReportArgs, rows: &[Row], jobs: u16, out: &mut Out) {
     say!(
         out,
-        "{} profile: the first {} failing seeds of each defect, shrunk on {jobs} threads; median (90th percentile)",
+        "{} profile: the first {} of each defect, shrunk on {}; median (90th percentile)",
         args.kind.profile,
-        args.seeds
+        counted(args.seeds, "failing seed"),
+        counted(jobs.into(), "thread")
     );
     say!(out, "operations: what clients began, final reads included; overrides: those that do not calm");
     say!(out);

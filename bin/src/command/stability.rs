@@ -22,6 +22,7 @@ use raft_async::mutant::{Mutant, Planted};
 use sim_runtime::rng::Chance;
 use sim_runtime::scenario::{Scenario, Watch};
 use sim_runtime::shrink::{self, Settings};
+use sim_runtime::words::counted;
 
 use super::corpus::read_timeline;
 use super::shrink::settings;
@@ -192,12 +193,14 @@ fn share((made, survived): (u64, u64)) -> String {
 }
 
 fn report(args: &StabilityArgs, results: &[(&str, Mutant, Survivors)], out: &mut Out) {
-    say!(out, "{} shrunk failures of each defect, edited: how many fail the same way afterwards", args.files);
+    let failures = counted(args.files, "shrunk failure");
+    say!(out, "{failures} of each defect, edited: how many fail the same way afterwards");
     if let Some(compared) = args.compared {
         say!(out, "{compared} where conditions do not come from fields: each is found and shrunk anew");
     }
     if let Some(most) = args.most {
-        say!(out, "what was shrunk for this was shrunk by {most} candidates at most");
+        let candidates = counted(most, "candidate");
+        say!(out, "what was shrunk for this was shrunk by {candidates} at most");
     }
     say!(out, "operation: one more client, one operation on a key of its own, at the beginning");
     say!(out, "message:   servers send each other a message that nobody heeds, every {CHATTER_MS} ms");

@@ -5,6 +5,7 @@ use std::time::Duration;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 
 use sim_runtime::verdict::Category;
+use sim_runtime::words::counted;
 
 use super::outcome::{Outcome, Shard, Stopped};
 use crate::cli::CampaignArgs;
@@ -49,25 +50,28 @@ pub(super) fn print(args: &CampaignArgs, outcome: &Outcome, elapsed: Duration, j
         say!(out, "operations completed in a run: fewest {fewest}, median {median}");
     }
     for (property, runs) in &outcome.premise {
-        say!(out, "premise broken in {runs} runs: {property}");
+        say!(out, "premise broken in {}: {property}", counted(*runs, "run"));
     }
     print_unreached(outcome, out);
     if let Some(corpus) = &outcome.corpus {
         let mended = match corpus.mended.len() {
             0 => String::new(),
+            1 => ", 1 that failed once passes now".to_owned(),
             n => format!(", {n} that failed once pass now"),
         };
-        say!(out, "corpus: {} timelines, {} failed{mended}", corpus.files, corpus.failed());
+        let timelines = counted(corpus.files, "timeline");
+        say!(out, "corpus: {timelines}, {} failed{mended}", corpus.failed());
     }
     let seconds = elapsed.as_secs_f64();
     let virtual_s = outcome.virtual_ns / 1_000_000_000;
     say!(
         out,
-        "{} runs of {} ({} each) in {seconds:.1} s on {jobs} threads: {} seeds a second; {virtual_s} s of virtual time",
-        outcome.runs,
+        "{} of {} ({} each) in {seconds:.1} s on {}: {} a second; {virtual_s} s of virtual time",
+        counted(outcome.runs, "run"),
         args.shape.kind.profile,
         messages(outcome),
-        per_second(outcome.runs, elapsed)
+        counted(jobs as u64, "thread"),
+        counted(per_second(outcome.runs, elapsed), "seed")
     );
     let wanted = outcome.shard.unwrap_or(Shard::WHOLE).share(args.seeds.count());
     let shard = outcome.shard.map(|shard| format!(", shard {shard}")).unwrap_or_default();
@@ -77,24 +81,25 @@ pub(super) fn print(args: &CampaignArgs, outcome: &Outcome, elapsed: Duration, j
             Stopped::Failure => "stopped at the first failure",
             Stopped::Interrupt => "interrupted",
         };
-        say!(out, "{why}: {} of {wanted} seeds were run{shard}", outcome.runs);
+        let were = if outcome.runs == 1 { "was" } else { "were" };
+        say!(out, "{why}: {} of {} {were} run{shard}", outcome.runs, counted(wanted, "seed"));
         say!(out, "digest {} over the seeds that were run", outcome.digest);
     } else {
         say!(out, "digest {} over seeds {}{shard}", outcome.digest, args.seeds);
     }
     let failed = outcome.failed();
     if failed > 0 {
-        say!(out, "{failed} of {} runs failed", outcome.runs);
+        say!(out, "{failed} of {} failed", counted(outcome.runs, "run"));
     }
 }
 
 fn messages(outcome: &Outcome) -> String {
     let runs = outcome.runs.max(1);
     format!(
-        "{} messages, {} fsyncs, {} records",
-        outcome.coverage.get("datagrams sent") / runs,
-        outcome.coverage.get("fsyncs") / runs,
-        outcome.records / runs
+        "{}, {}, {}",
+        counted(outcome.coverage.get("datagrams sent") / runs, "message"),
+        counted(outcome.coverage.get("fsyncs") / runs, "fsync"),
+        counted(outcome.records / runs, "record")
     )
 }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::rng::mix;
+use crate::words::counted;
 
 use super::site::{Duty, Shape, Site, catalogue};
 
@@ -156,7 +157,10 @@ impl Assertions {
     pub fn gaps(&self, crates: &[&str]) -> Vec<String> {
         let told = |site: &'static Site| match self.0.get(site) {
             None => format!("{site}: never reached"),
-            Some(hits) => format!("{site}: reached {} times, never so{}", hits.reached(), self.closest(site)),
+            Some(hits) => {
+                let times = counted(hits.reached(), "time");
+                format!("{site}: reached {times}, never so{}", self.closest(site))
+            }
         };
         self.missing(crates).into_iter().map(told).collect()
     }

@@ -7,6 +7,7 @@ use sim_guard::Standing;
 use super::Checked;
 use super::divergence::{Divergence, Side};
 use super::tape::Line;
+use crate::words::counted;
 
 /// Lines of a backtrace that are printed: it goes on into the executor.
 const BACKTRACE_LINES: usize = 24;
@@ -16,18 +17,20 @@ impl fmt::Display for Divergence {
         let Self { seed, perturbation, first, second, cause, .. } = self;
         let shrunk = match self.shrink_steps {
             0 => String::new(),
-            steps => format!(", timeline made smaller {steps} times"),
+            steps => format!(", timeline made smaller {}", counted(steps, "time")),
         };
         writeln!(f, "seed {seed}: nondeterministic: \"{perturbation}\" makes runs differ{shrunk}")?;
         writeln!(f, "  guess: {cause}")?;
         let known = first.lines.len() - usize::from(!first.ended).min(first.lines.len());
-        writeln!(f, "  both runs, up to entry {} ({} records):", self.entry, self.record)?;
+        let records = counted(self.record, "record");
+        writeln!(f, "  both runs, up to entry {} ({records}):", self.entry)?;
         for line in &first.lines[..known] {
             writeln!(f, "    {line}")?;
         }
         for (name, side) in [("first ", first), ("second", second)] {
             match side.differing() {
                 Some(line) => writeln!(f, "  {name}: {line}")?,
+                None if side.entries == 1 => writeln!(f, "  {name}: has ended, after 1 entry")?,
                 None => writeln!(f, "  {name}: has ended, after {} entries", side.entries)?,
             }
         }
@@ -71,7 +74,8 @@ impl fmt::Display for Line {
 impl fmt::Display for Checked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.perturbations.iter().map(|perturbation| perturbation.name()).collect();
-        writeln!(f, "{} seeds, {} runs: {}", self.seeds, self.runs, names.join(", "))?;
+        let (seeds, runs) = (counted(self.seeds, "seed"), counted(self.runs, "run"));
+        writeln!(f, "{seeds}, {runs}: {}", names.join(", "))?;
         if let Some(caveat) = Standing::here().caveat() {
             writeln!(f, "  {caveat}")?;
         }

@@ -7,6 +7,7 @@ use super::recipe::Recipe;
 use crate::assert::{Assertions, Site};
 use crate::scenario::Timeline;
 use crate::verdict::Failure;
+use crate::words::counted;
 
 /// Why a search ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -181,26 +182,29 @@ impl<C, P> Explored<C, P> {
     /// The report, without the findings. `crates` are those whose assertions are listed when nothing reached them.
     pub fn lines(&self, crates: &[&str]) -> Vec<String> {
         let mut lines = vec![format!(
-            "{} roots, {} runs, {:.0} s of virtual time: {} states, {} near misses, {} steps of assertions; ended: {}",
-            self.roots.len(),
-            self.runs,
+            "{}, {}, {:.0} s of virtual time: {}, {} near miss{}, {} of assertions; ended: {}",
+            counted(self.roots.len() as u64, "root"),
+            counted(self.runs, "run"),
             self.virtual_ns as f64 / 1e9,
-            self.states,
+            counted(self.states, "state"),
             self.near_misses,
-            self.assertion_steps,
+            if self.near_misses == 1 { "" } else { "es" },
+            counted(self.assertion_steps, "step"),
             self.stopped.why()
         )];
         for root in self.roots.iter().take(ROOTS_SHOWN) {
             let RootReport { seed, runs, virtual_ns, fresh, failed } = root;
             let seconds = *virtual_ns as f64 / 1e9;
+            let runs = counted(*runs, "run");
             lines.push(format!(
-                "  root {seed}: {runs} runs, {seconds:.1} s of virtual time, {fresh} new, {failed} failed"
+                "  root {seed}: {runs}, {seconds:.1} s of virtual time, {fresh} new, {failed} failed"
             ));
         }
         if let Some(more) = self.roots.len().checked_sub(ROOTS_SHOWN).filter(|more| *more > 0) {
-            lines.push(format!("  and {more} more roots"));
+            lines.push(format!("  and {}", counted(more as u64, "more root")));
         }
-        lines.push(format!("frontier over {} rounds: {}", self.frontier.len(), chart(&self.frontier)));
+        let rounds = counted(self.frontier.len() as u64, "round");
+        lines.push(format!("frontier over {rounds}: {}", chart(&self.frontier)));
         for (count, what) in [
             (self.evicted, "states gave way to others on the full frontier"),
             (self.pruned, "runs were ended by the limit of steps"),

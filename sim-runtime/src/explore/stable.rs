@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::pool::{Aborted, Patience, Pool};
 use crate::campaign::Summary;
 use crate::scenario::Scenario;
+use crate::words::counted;
 
 /// How it ended.
 #[derive(Clone, Debug, Default)]
@@ -35,8 +36,8 @@ impl Stable {
             (false, true) => "ABORTED: a run did not end".to_owned(),
         };
         format!(
-            "{} seeds, {seen} states and the like, the last new one after {last_new_after}: {why}",
-            summary.runs
+            "{}, {seen} states and the like, the last new one after {last_new_after}: {why}",
+            counted(summary.runs, "seed")
         )
     }
 }

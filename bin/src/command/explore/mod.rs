@@ -18,6 +18,7 @@ use sim_io::nemesis::Plan;
 use sim_runtime::explore::{self, Exploration, Explored, Finding, Settings};
 use sim_runtime::scenario::Scenario;
 use sim_runtime::verdict::Category;
+use sim_runtime::words::counted;
 
 use super::shrink;
 use crate::cli::{ExploreArgs, Status, Unusable, create, write_json, write_saved};
@@ -61,8 +62,8 @@ pub fn run(args: &ExploreArgs, out: &mut Out) -> Result<Status, Unusable> {
     let explored = explore::explore(&scenario, &settings, |known| {
         const EVERY_ROUNDS: usize = 50;
         if !args.quiet && known.frontier.len().is_multiple_of(EVERY_ROUNDS) {
-            let (runs, states, findings) = (known.runs, known.states, known.findings.len());
-            complain(&format!("{runs} runs, {states} states, {findings} findings"));
+            let (runs, states) = (counted(known.runs, "run"), counted(known.states, "state"));
+            complain(&format!("{runs}, {states}, {}", counted(known.findings.len() as u64, "finding")));
         }
     });
     let mut files = Vec::new();
@@ -111,7 +112,8 @@ fn keep(
     write_saved(create(Some(&path))?, &saved)?;
     let number = at + 1;
     say!(out, "finding {number}: {}: {}: {}", failure.category, failure.property, failure.evidence);
-    say!(out, "  after {runs_before} runs, met {times} times; root {root}");
+    let (after, met) = (counted(*runs_before, "run"), counted(*times, "time"));
+    say!(out, "  after {after}, met {met}; root {root}");
     if !recipe.0.is_empty() {
         say!(out, "  {recipe}");
     }

@@ -12,6 +12,7 @@ use serde_json::json;
 use raft_async::mutant::{Mutant, Planted};
 use sim_runtime::explore::{Compared, Comparison, Exploration, Settings, compare};
 use sim_runtime::verdict::RunReport;
+use sim_runtime::words::counted;
 
 use crate::cli::{ExploreReportArgs, Status, Unusable, create, write_json};
 use crate::command::cpu::{Whose, cpu_us};
@@ -32,9 +33,9 @@ pub fn run(args: &ExploreReportArgs, out: &mut Out) -> Result<Status, Unusable> 
     let file = create(args.result.json.as_deref())?;
     say!(
         out,
-        "{} roots for each defect and kind of search, one thread, {:.1} s of CPU time each; runs and CPU time to the \
+        "{} for each defect and kind of search, one thread, {:.1} s of CPU time each; runs and CPU time to the \
          first catch: medians; catches per second of CPU time: over all roots",
-        args.repeat,
+        counted(args.repeat, "root"),
         args.budget.as_secs_f64()
     );
     let headings = Compared::HEADINGS;

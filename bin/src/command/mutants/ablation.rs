@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use sim_runtime::campaign::Settings;
+use sim_runtime::words::counted;
 
 use super::hunt::Quarry;
 use super::report::pooled;
@@ -54,10 +55,10 @@ pub(super) fn run(args: &MutantsArgs, settings: &Settings, out: &mut Out) -> Res
     let (with, mut interrupted) = (of(&whole), whole.interrupted);
     say!(
         out,
-        "{} profile: seeds for a catch, over {} ranges of at most {} seeds",
+        "{} profile: seeds for a catch, over {} of at most {}",
         args.kind.profile,
-        args.repeat,
-        args.budget
+        counted(args.repeat, "range"),
+        counted(args.budget, "seed")
     );
     let prices: Vec<_> = with.iter().map(|fare| format!("{} {}", fare.name, fare.price())).collect();
     say!(out, "with everything: {}", prices.join(", "));
@@ -87,7 +88,8 @@ pub(super) fn run(args: &MutantsArgs, settings: &Settings, out: &mut Out) -> Res
             "mutants": without.iter().map(Fare::to_json).collect::<Vec<_>>(),
         }));
     }
-    say!(out, "{:.0} s on {} threads", started.elapsed().as_secs_f64(), settings.jobs);
+    let threads = counted(settings.jobs as u64, "thread");
+    say!(out, "{:.0} s on {threads}", started.elapsed().as_secs_f64());
     if interrupted {
         say!(out, "interrupted: features are missing, and ranges are cut short");
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sim_runtime::campaign::Settings;
+use sim_runtime::words::counted;
 
 mod hunt;
 mod report;
@@ -49,7 +50,8 @@ pub fn run(args: &MutantsArgs, out: &mut Out) -> Result<Status, Unusable> {
     report.print(out);
     let runs: u64 = quarries.iter().flat_map(|quarry| &quarry.ranges).map(|range| range.runs).sum();
     let seconds = started.elapsed().as_secs_f64();
-    say!(out, "{runs} runs in {seconds:.0} s on {} threads", settings.jobs);
+    let threads = counted(settings.jobs as u64, "thread");
+    say!(out, "{} in {seconds:.0} s on {threads}", counted(runs, "run"));
     if interrupted {
         say!(out, "interrupted: ranges are cut short, and the numbers are not those of the whole");
     }
@@ -83,7 +85,11 @@ fn search(args: &MutantsArgs, without: &[Feature], settings: &Settings) -> Searc
         }
         if told.elapsed() >= Duration::from_secs(1) {
             told = Instant::now();
-            complain(&format!("{done} ranges done after {} s", started.elapsed().as_secs()));
+            complain(&format!(
+                "{} done after {} s",
+                counted(done as u64, "range"),
+                started.elapsed().as_secs()
+            ));
         }
     });
     Searched { quarries, interrupted }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use oracles::property::{Premise, Property};
 use raft_async::mutant::{Mutant, Part};
 use sim_runtime::verdict::Category;
+use sim_runtime::words::counted;
 
 use super::hunt::{Quarry, Range};
 use crate::cli::{Kind, MutantsArgs};
@@ -157,7 +158,9 @@ impl<'a> Report<'a> {
         let MutantsArgs { budget, repeat, kind: Kind { profile }, .. } = self.args;
         say!(
             out,
-            "{profile} profile: {repeat} ranges of {budget} seeds each; a range ends with its first catch{}",
+            "{profile} profile: {} of {} each; a range ends with its first catch{}",
+            counted(*repeat, "range"),
+            counted(*budget, "seed"),
             if self.args.expected { " by an oracle that is expected to object" } else { "" }
         );
         if !self.args.features.without.is_empty() {

@@ -4,6 +4,7 @@ use linearizability::Violation;
 use oracles::Property;
 use sim_io::story::{Deeds, Proof};
 use sim_runtime::verdict::{Category, Failure};
+use sim_runtime::words::counted;
 
 use super::facts::{Asked, Facts};
 use super::teller::Teller;
@@ -50,8 +51,8 @@ fn no_order(facts: &Facts, deeds: &Deeds, violation: &Violation<u64>) -> Option<
     let told = &told[told.len().saturating_sub(SHOWN)..];
     let asked: Vec<&Asked> = told.iter().filter_map(|id| facts.asked.get(id.0 as usize)).collect();
     let mut sentences = vec![format!(
-        "No order of these {} operations on k{} agrees with their answers and with what ended before what began:",
-        window.len(),
+        "No order of these {} on k{} agrees with their answers and with what ended before what began:",
+        counted(window.len() as u64, "operation"),
         violation.key
     )];
     let mut roots = Vec::new();

@@ -17,6 +17,7 @@ use raft_async::wire::{self, FRAME_HEADER_BYTES, Message};
 use sim_io::story::{Program, Seen, Span, Tape, Told, Weight};
 use sim_runtime::NodeId;
 use sim_runtime::trace::Record;
+use sim_runtime::words::counted;
 
 use super::facts::{Asked, Facts, Leads};
 use super::shadow::{Server, Way, ways};
@@ -286,7 +287,7 @@ impl Program for Teller {
             match *label {
                 words::ANSWERS if all_answered => {}
                 words::HEARTBEATS if all_answered => {
-                    told.push((*count, format!("{count} heartbeats, all answered")))
+                    told.push((*count, format!("{}, all answered", counted(*count, "heartbeat"))))
                 }
                 label => told.push((*count, format!("{label} ×{count}"))),
             }

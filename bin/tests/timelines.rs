@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 mod common;
-use common::{bin, folder, stdout, text};
+use common::{bin, folder, stderr, stdout, text};
 
 fn read(file: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(file).expect("it was written")).expect("it is JSON")
@@ -197,4 +197,20 @@ fn who_interrupts_it_keeps_the_best_so_far() {
     assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
     assert!(stdout(&output).contains("(interrupted)"), "{}", stdout(&output));
     assert_eq!(bin(&["replay", text(&file)]).status.code(), Some(1));
+}
+
+#[test]
+fn progress_is_told_in_words() {
+    let canary = ["--only", "canary", "--jobs", "1"];
+    for (command, line) in [
+        (
+            ["shrink-report", "--seeds", "1"].as_slice(),
+            "canary, seed 1: election safety: 3 servers, 1 client, ",
+        ),
+        (&["stability", "--files", "1", "--most", "50"], "fields, canary: failures that survive: operation "),
+    ] {
+        let told = stderr(&bin(&[command, &canary].concat()));
+        assert!(told.lines().any(|told| told.starts_with(line)), "{line} in {told}");
+        assert!(!told.contains(['{', '"']), "{told}");
+    }
 }

@@ -47,7 +47,7 @@ pub fn run(args: &ShrinkReportArgs, out: &mut Out) -> Result<Status, Unusable> {
         let mut small = Vec::new();
         for seed in failing_seeds(&raft, args.seeds, args.hunted.budget, &settings) {
             let Some(one) = shrink_one(&raft, seed, &settings, args.out.as_deref(), mutant)? else { break };
-            complain(&format!("{mutant}, seed {seed}: {one:?}"));
+            complain(&format!("{mutant}, seed {seed}: {}", one.in_words()));
             small.push(one);
         }
         rows.push(Row { mutant, small });
@@ -109,6 +109,26 @@ struct Small {
     wall_ms: u64,
     /// Of all threads.
     cpu_ms: u64,
+}
+
+impl Small {
+    /// For whoever waits for the table.
+    fn in_words(&self) -> String {
+        let Self { property, duration_ms, wall_ms, .. } = self;
+        let [servers, clients] = [counted(self.nodes, "server"), counted(self.clients, "client")];
+        let [operations, faults] = [counted(self.operations, "operation"), counted(self.faults, "fault")];
+        let overrides = match self.overrides {
+            0 => String::new(),
+            n => format!(", {}", counted(n, "override")),
+        };
+        let alone =
+            if self.fails_alike { "" } else { ", and does not fail alike when it is run from its file" };
+        format!(
+            "{property}: {servers}, {clients}, {operations}, {faults}{overrides}, {duration_ms} ms; {} in {:.1} s{alone}",
+            counted(self.runs, "run"),
+            *wall_ms as f64 / 1e3
+        )
+    }
 }
 
 /// `None` when it was interrupted.

@@ -67,7 +67,7 @@ pub fn run(args: &StabilityArgs, out: &mut Out) -> Result<Status, Unusable> {
             let pinned = pinned(&raft, mutant, (files, args.hunted.budget), folder, &settings)?;
             let mut survivors = Survivors::default();
             pinned.iter().for_each(|(seed, timeline)| survivors.add(&raft, *seed, timeline));
-            complain(&format!("{name}, {mutant}: {survivors:?}"));
+            complain(&format!("{name}, {mutant}: {}", survivors.in_words()));
             results.push((name, mutant, survivors));
             if settings.stop.load(Ordering::Relaxed) {
                 break;
@@ -143,6 +143,18 @@ impl Survivors {
         let (made, survived) = self.0.entry((edit, carrier(edited))).or_default();
         *made += 1;
         *survived += u64::from(failure_of(edited).is_some_and(|(now, _)| now == wanted));
+    }
+
+    /// For whoever waits for the table.
+    fn in_words(&self) -> String {
+        let told = EDITS.map(|edit| (edit, self.of(edit))).into_iter().filter(|(_, (made, _))| *made > 0);
+        let told: Vec<_> =
+            told.map(|(edit, (made, survived))| format!("{edit} {survived} of {made}")).collect();
+        if told.is_empty() {
+            "nothing to edit was found".to_owned()
+        } else {
+            format!("failures that survive: {}", told.join(", "))
+        }
     }
 
     fn of(&self, edit: &str) -> (u64, u64) {

@@ -63,6 +63,17 @@ macro_rules! say {
     ($out:expr, $($arg:tt)*) => { $out.line(format_args!($($arg)*)) };
 }
 
+/// `text` with what would break the line, or colour or move what follows, told as in a string literal of Rust: files,
+/// names and arguments may hold anything.
+pub fn escaped(text: &str) -> String {
+    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if breaks(c) { escaped.extend(c.escape_default()) } else { escaped.push(c) }
+    }
+    escaped
+}
+
 /// Writes a line to standard error, whether or not anybody reads it.
 pub fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");

@@ -96,6 +96,9 @@ fn a_file_is_compared_with_what_it_says() {
     let (status, other) = edited(&file, |v| v["expected"]["property"] = json!("durability"));
     assert!(status == 1 && other.contains("but not as the file says (invariant: durability)"), "{other}");
 
+    let (_, other) = edited(&file, |v| v["expected"]["property"] = json!("dura\nbility\u{1b}[31m"));
+    assert!(other.contains(r"but not as the file says (invariant: dura\nbility\u{1b}[31m)"), "{other}");
+
     let mend = |v: &mut Value| (v["mutant"], v["config"]["planted"]) = (Value::Null, Value::Null);
     let (status, mended) = edited(&file, mend);
     assert_eq!(status, 3, "{mended}");
@@ -130,6 +133,7 @@ fn a_file_that_cannot_be_run_is_refused_in_one_line_with_status_2() {
         ("binary", "\u{0}\u{1}".to_owned()),
         ("unknown", with(|v| v["plan"]["colour"] = json!("blue"))),
         ("negative", with(|v| v["seed"] = json!(-1))),
+        ("many-lines", with(|v| v["mutant"] = json!("one\ntwo\u{1b}[31m\u{2028}three"))),
         ("no-servers", with(|v| v["config"]["servers"] = json!(0))),
         ("far", with(|v| v["plan"]["faults"][0]["when"] = json!({"at": {"at_ns": u64::MAX}}))),
         ("long", with(|v| v["plan"]["faults"][0]["lasts_us"] = json!(u64::MAX))),
@@ -155,7 +159,8 @@ fn a_file_that_cannot_be_run_is_refused_in_one_line_with_status_2() {
         let output = bin(&["replay", text(&path)]);
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{name}: {error}{}", stdout(&output));
-        assert!(error.starts_with("error: ") && error.trim_end().lines().count() == 1, "{name}: {error}");
+        let breaks = |c: char| c.is_control() || c == '\u{2028}';
+        assert!(error.starts_with("error: ") && !error.trim_end().contains(breaks), "{name}: {error}");
         assert!(error.contains(name) && output.stdout.is_empty(), "{name}: {error}");
     }
 }

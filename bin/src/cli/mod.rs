@@ -39,7 +39,7 @@ use clap::{Parser, Subcommand};
 
 use crate::command;
 use crate::command::outcome::Shard;
-use crate::out::{Out, complain};
+use crate::out::{Out, complain, escaped};
 use crate::raft::{Profile, Unreadable};
 
 pub use bench::BenchArgs;
@@ -241,12 +241,12 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             print(&error.to_string())
         }
         Err(error) => {
-            complain(&one_line(&error.to_string()));
+            complain(&escaped(&one_line(&error.to_string())));
             return ExitCode::from(Status::Unusable as u8);
         }
     };
     let status = ended.unwrap_or_else(|unusable| {
-        complain(&format!("error: {unusable}"));
+        complain(&escaped(&format!("error: {unusable}")));
         Status::Unusable
     });
     ExitCode::from(status as u8)

@@ -12,6 +12,7 @@
 use sim_runtime::verdict::{Failure, RunReport};
 
 use crate::cli::Status;
+use crate::out::escaped;
 use crate::raft::{Expected, PROGRAM, Raft, Saved};
 
 /// What there is to say, and how the command ends where that is not up to the run alone.
@@ -23,6 +24,12 @@ pub(super) struct Recall {
 impl Recall {
     /// Of the run of `saved` that `report` tells of.
     pub(super) fn of(saved: &Saved, report: &RunReport) -> Self {
+        let Self { lines, status } = Self::unescaped(saved, report);
+        Self { lines: lines.iter().map(|line| escaped(line)).collect(), status }
+    }
+
+    /// With the strings of the file as they are.
+    fn unescaped(saved: &Saved, report: &RunReport) -> Self {
         let Some(expected) = &saved.expected else {
             return Self { lines: Vec::new(), status: None };
         };

@@ -39,6 +39,9 @@ fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
         &["campaign", "--time", "soon"],
         &["campaign", "--corpus", "/no/such/folder"],
         &["campaign", "--mutant", "no_such\n\u{1b}[31mdefect"],
+        &["shrink-report", "--only", "controls", "--budget", "1"],
+        &["stability", "--only", "a,controls", "--budget", "1"],
+        &["explore-report", "--only", "control_extra_fsync", "--repeat", "1", "--budget", "1ms"],
         &["merge", "/no/such/file.json"],
         &["replay", "/no/such/timeline.json"],
         &["check-history"],
@@ -64,6 +67,8 @@ fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
         assert!(!error.trim_end().contains(char::is_control), "{args:?}: {error}");
         assert!(error.starts_with("error: "), "{args:?}: {error}");
         assert!(output.stdout.is_empty(), "{args:?}");
+        let is_of_controls = args.iter().any(|arg| arg.contains("control"));
+        assert_eq!(error.contains("controls are harmless changes"), is_of_controls, "{args:?}: {error}");
     }
 }
 

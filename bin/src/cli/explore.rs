@@ -9,7 +9,7 @@ use raft_async::mutant::Mutant;
 use sim_runtime::explore::{Exploration, Policy, Settings};
 
 use super::campaign::duration;
-use super::mutants::{Mutants, all_of, mutants};
+use super::mutants::{Mutants, all_of, defects};
 use super::shape::Shape;
 use super::shared::{Features, Kind, ResultFile};
 
@@ -76,7 +76,7 @@ pub struct ExploreArgs {
 #[derive(Args, Clone, Debug)]
 pub struct ExploreReportArgs {
     /// These: names of defects, or parts of the catalogue (a, b, c).
-    #[arg(long, value_delimiter = ',', default_value = "figure8,stale_vote,ack_before_fsync", value_parser = mutants)]
+    #[arg(long, value_delimiter = ',', default_value = "figure8,stale_vote,ack_before_fsync", value_parser = defects)]
     pub only: Vec<Mutants>,
     /// From how many roots each is looked for.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000))]

@@ -65,7 +65,7 @@ pub struct Hunted {
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub budget: u64,
     /// Only these: names of defects, or parts of the catalogue (a, b, c).
-    #[arg(long, value_delimiter = ',', default_value = "a", value_parser = mutants)]
+    #[arg(long, value_delimiter = ',', default_value = "a", value_parser = defects)]
     pub only: Vec<Mutants>,
 }
 
@@ -126,7 +126,19 @@ pub struct StabilityArgs {
     pub result: ResultFile,
 }
 
-pub(super) fn mutants(text: &str) -> Result<Mutants, String> {
+/// What can be found: controls are right, and a search for their failures would only use up its budget.
+pub(super) fn defects(text: &str) -> Result<Mutants, String> {
+    let named = mutants(text)?;
+    if named.0.iter().any(|mutant| mutant.row().part == Part::Control) {
+        return Err(
+            "controls are harmless changes, nothing is to be found in them; only `mutants` runs them"
+                .to_owned(),
+        );
+    }
+    Ok(named)
+}
+
+fn mutants(text: &str) -> Result<Mutants, String> {
     let of = |part: Part| Mutants(Mutant::planted().filter(|mutant| mutant.row().part == part).collect());
     Ok(match text {
         "a" | "A" => of(Part::A),

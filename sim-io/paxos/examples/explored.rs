@@ -6,7 +6,10 @@
 //! Without a mutant, or with `-`, all six. The other way round, no alarm in so many runs on the correct Paxos:
 //!
 //!     cargo run --release -p paxos --example explored -- correct RUNS
+//!
+//! Exit status: 1 after such an alarm, 2 when an argument cannot be used.
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,18 +21,26 @@ use sim_runtime::verdict::{Category, RunReport};
 /// Roots lie so far apart that searches have no seed in common.
 const APART: u64 = 1_000_000;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut words = std::env::args().skip(1);
+mod asked;
+
+fn main() -> ExitCode {
+    asked::ended(explored(std::env::args().skip(1)))
+}
+
+/// Whether there was a false alarm.
+fn explored(mut words: impl Iterator<Item = String>) -> Result<bool, String> {
     let mutants: Vec<Mutant> = match words.next().as_deref() {
         Some("correct") => {
-            let found = search_the_correct(words.next().map_or(Ok(10_000), |word| word.parse())?);
-            std::process::exit(i32::from(found));
+            let runs = asked::number(words.next(), 10_000, "runs")?;
+            asked::nothing_more(words)?;
+            return Ok(search_the_correct(runs));
         }
         Some("-") | None => Mutant::ALL.to_vec(),
-        Some(names) => names.split(',').map(str::parse).collect::<Result<_, _>>()?,
+        Some(names) => names.split(',').map(asked::mutant).collect::<Result<_, _>>()?,
     };
-    let roots: u64 = words.next().map_or(Ok(20), |word| word.parse())?;
-    let budget: u64 = words.next().map_or(Ok(10), |word| word.parse())?;
+    let roots = asked::number(words.next(), 20, "roots")?;
+    let budget = asked::number(words.next(), 10, "seconds")?;
+    asked::nothing_more(words)?;
     println!("{roots} roots for each defect and kind of search, one thread, {budget} s of CPU time each;");
     println!("runs and CPU time to the first catch: medians; catches per second of CPU time: over all roots");
     line("defect", &Compared::HEADINGS);
@@ -45,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let scenario = Arc::new(paxos::simulation(Planted(Some(mutant))));
         line(mutant.name().0, &compare(&scenario, &comparison).cells());
     }
-    Ok(())
+    Ok(false)
 }
 
 fn line(name: &str, cells: &[impl AsRef<str>]) {
@@ -76,4 +87,20 @@ fn search_the_correct(max_runs: u64) -> bool {
     }
     println!("{} findings in {} runs", explored.findings.len(), explored.runs);
     !explored.findings.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_that_cannot_be_used_are_refused_in_one_line_with_status_2() {
+        for line in
+            ["nobody", "half_is_enough,nobody", "correct many", "correct 1 1", "- 0", "- 1 soon", "- 1 1 1"]
+        {
+            let refused = explored(line.split(' ').map(str::to_owned));
+            assert!(refused.as_ref().is_err_and(|why| why.lines().count() == 1), "{line}: {refused:?}");
+            assert_eq!(asked::ended(refused), ExitCode::from(2), "{line}");
+        }
+    }
 }

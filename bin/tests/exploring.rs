@@ -65,3 +65,15 @@ fn a_deadline_aborts_the_search_with_status_3() {
     assert_eq!(output.status.code(), Some(3), "{}", stdout(&output));
     assert_eq!(result["stopped"], "ABORTED: the time was over");
 }
+
+#[test]
+fn what_is_shrunk_is_called_as_a_campaign_calls_it() {
+    let folder = folder("exploring-shrunk");
+    let (output, result) = explore(&folder, &["--mutant", "canary", "--runs", "1", "--shrink"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    let found = result["findings"][0]["timeline"].as_str().expect("a path").to_owned();
+    let shrunk = found.replace(".json", "-shrunk.json");
+    let there = |path: &str| fs::exists(path).expect("it can be asked");
+    assert!(there(&found) && there(&shrunk), "{shrunk}: {}", stdout(&output));
+    assert!(!there(&found.replace(".json", ".shrunk.json")));
+}

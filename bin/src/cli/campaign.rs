@@ -43,7 +43,7 @@ pub struct CampaignArgs {
     /// Run the timelines (*.json) of this folder first, and add one of each kind of failure that is found.
     #[arg(long, value_name = "FOLDER")]
     pub corpus: Option<PathBuf>,
-    /// Shrink the first failure of each kind, into the folder of the corpus or else into `shrunk`.
+    /// Shrink the first failure of each kind, into the folder of the corpus or else into `shrunk`, as X-shrunk.json.
     #[arg(long)]
     pub shrink: bool,
     /// How many idle runs in a million are accepted before the exit status is 3.

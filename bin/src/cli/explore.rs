@@ -61,7 +61,7 @@ pub struct ExploreArgs {
     /// Where the timelines of findings go; no file there is replaced by another one.
     #[arg(long, value_name = "FOLDER", default_value = "explored")]
     pub out: PathBuf,
-    /// Shrink each finding, into the same folder.
+    /// Shrink each finding, into the same folder: X.json becomes X-shrunk.json.
     #[arg(long)]
     pub shrink: bool,
     /// Where the result goes.

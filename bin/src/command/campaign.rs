@@ -98,7 +98,7 @@ fn shrink_failures(
             continue;
         }
         std::fs::create_dir_all(&folder).map_err(|error| Unusable::Write(folder.clone(), error))?;
-        let file = folder.join(format!("{kind:016x}-{}-shrunk.json", run.seed));
+        let file = shrink::beside(&folder.join(corpus::file_name(kind, run.seed)));
         shrink::shrink_to(scenario, scenario.timeline(run.seed), &settings, &file, args.quiet, out)?;
     }
     Ok(())

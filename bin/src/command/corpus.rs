@@ -180,13 +180,18 @@ pub(super) fn keep_failures(folder: &Path, raft: &Raft, summary: &Summary) -> Re
     for run in summary.failures.iter().filter(|run| run.first.category.is_failure()) {
         let kind = run.first.fingerprint();
         if kinds.insert(kind) {
-            let file = folder.join(format!("{kind:016x}-{}.json", run.seed));
+            let file = folder.join(file_name(kind, run.seed));
             std::fs::write(&file, saved(raft.timeline(run.seed), &run.first).to_text())
                 .map_err(|error| Unusable::Write(file.clone(), error))?;
             kept.push(file);
         }
     }
     Ok(kept)
+}
+
+/// What the timeline of a seed that failed in this way is called.
+pub(super) fn file_name(fingerprint: u64, seed: u64) -> String {
+    format!("{fingerprint:016x}-{seed}.json")
 }
 
 /// The timeline with what came of it, where that can be had again. A run that hangs would take this thread with it, and one

@@ -93,6 +93,12 @@ pub(super) fn shrink_to(
     Ok(Some(shrunk))
 }
 
+/// Where the small timeline of `file` goes, where nothing else is said: X.json becomes X-shrunk.json.
+pub(super) fn beside(file: &Path) -> PathBuf {
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    file.with_file_name(format!("{name}-shrunk.json"))
+}
+
 pub(super) fn settings(jobs: Option<u16>) -> Settings {
     let usual = Settings::default();
     Settings { jobs: jobs.unwrap_or(usual.jobs), ..usual }

@@ -84,7 +84,7 @@ pub fn run(args: &ExploreArgs, out: &mut Out) -> Result<Status, Unusable> {
         let is_shrunk = |finding: &Finding<Config, Plan>| finding.failure.category != Category::Hung;
         for (finding, file) in explored.findings.iter().zip(&files).filter(|(finding, _)| is_shrunk(finding))
         {
-            let shrunk = file.with_extension("shrunk.json");
+            let shrunk = shrink::beside(file);
             shrink::shrink_to(&scenario, finding.timeline.clone(), &settings, &shrunk, args.quiet, out)?;
         }
     }

@@ -37,7 +37,7 @@ fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
         &["campaign", "--seeds", "1", "--json", "/no/such/folder/file.json"],
         &["campaign", "--shard", "3/2"],
         &["campaign", "--time", "soon"],
-        &["campaign", "--corpus", "/no/such/folder"],
+        &["campaign", "--seeds", "1", "--corpus", "Cargo.toml/corpus"],
         &["campaign", "--mutant", "no_such\n\u{1b}[31mdefect"],
         &["shrink-report", "--only", "controls", "--budget", "1"],
         &["stability", "--only", "a,controls", "--budget", "1"],
@@ -247,7 +247,7 @@ fn the_first_failure_is_the_last_where_that_is_wanted() {
 
 #[test]
 fn a_corpus_keeps_what_failed_and_runs_it_first() {
-    let folder = folder("corpus");
+    let folder = folder("corpus").join("that is").join("not there");
     let campaign = ["campaign", "--seeds", "3", "--corpus", text(&folder)];
     let found = bin(&[&campaign[..], &["--mutant", "canary"]].concat());
     assert_eq!(found.status.code(), Some(1), "{}", stdout(&found));

@@ -40,7 +40,8 @@ pub struct CampaignArgs {
     /// Start no seed after the first failure. With several threads, which failure is the first may vary.
     #[arg(long)]
     pub fail_fast: bool,
-    /// Run the timelines (*.json) of this folder first, and add one of each kind of failure that is found.
+    /// Run the timelines (*.json) of this folder first, and add one of each kind of failure that is found; it is made if
+    /// it is not there.
     #[arg(long, value_name = "FOLDER")]
     pub corpus: Option<PathBuf>,
     /// Shrink the first failure of each kind, into the folder of the corpus or else into `shrunk`, as X-shrunk.json.

@@ -72,12 +72,14 @@ pub(super) struct Corpus {
 }
 
 impl Corpus {
-    /// Reads the files of `folder` that belong to `shard`.
+    /// Reads the files of `folder` that belong to `shard`; a folder that is not there is made.
     ///
     /// # Errors
-    /// As [`read_timeline`].
+    /// As [`read_timeline`], and [`Unusable::Write`].
     pub(super) fn read(folder: &Path, shard: Shard) -> Result<Self, Unusable> {
         let unreadable = |error| Unusable::Read(folder.to_owned(), error);
+        // Failures go there in the end: a place where they cannot is told before the work is done.
+        std::fs::create_dir_all(folder).map_err(|error| Unusable::Write(folder.to_owned(), error))?;
         let mut files = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(unreadable)? {
             let file = entry.map_err(unreadable)?.path();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 mod common;
-use common::{bin, folder, stdout, text};
+use common::{bin, folder, stderr, stdout, text};
 
 fn json(output: &Output) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stdout(output)))
@@ -212,6 +212,8 @@ fn merged_shards_are_what_one_run_gives() {
     let args: Vec<&str> = ["merge"].into_iter().chain(shards.iter().map(|file| text(file))).collect();
     let merged = bin(&args);
     assert_eq!(merged.status.code(), Some(1), "a failure in any shard is one of the whole");
+    let failed = json(&merged)["failures"].as_array().expect("a list").len();
+    assert_eq!(stderr(&merged), format!("{failed} of 40 runs failed\n"));
     let timeless = |mut value: serde_json::Value| {
         let fields = value.as_object_mut().expect("an object");
         assert!(fields.remove("wall_ms").is_some() && fields.remove("seeds_per_second").is_some());

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use super::audit::contradiction;
 use super::outcome::{Outcome, Shard};
 use crate::cli::{MergeArgs, Status, Unusable, create, write_json};
-use crate::out::Out;
+use crate::out::{Out, complain};
 use crate::say;
+
+use sim_runtime::words::counted;
 
 /// Merges the files.
 ///
@@ -26,7 +28,23 @@ pub fn run(args: &MergeArgs, out: &mut Out) -> Result<Status, Unusable> {
     } else {
         say!(out, "{value:#}");
     }
+    // The JSON is all there is on standard output, and the exit status wants a word.
+    if let Some(failures) = failures(&whole) {
+        complain(&failures);
+    }
     Ok(whole.status(args.idle_allowed))
+}
+
+/// How many runs and files of the corpus failed, in a sentence.
+fn failures(whole: &Outcome) -> Option<String> {
+    let of_runs =
+        (whole.failed() > 0).then(|| format!("{} of {} failed", whole.failed(), counted(whole.runs, "run")));
+    let corpus = whole.corpus.as_ref().filter(|corpus| corpus.failed() > 0);
+    let of_corpus = corpus.map(|corpus| {
+        format!("{} of {} of the corpus failed", corpus.failed(), counted(corpus.files, "timeline"))
+    });
+    let told: Vec<_> = of_runs.into_iter().chain(of_corpus).collect();
+    (!told.is_empty()).then(|| told.join(", "))
 }
 
 fn read(file: &Path) -> Result<Outcome, Unusable> {

@@ -165,6 +165,23 @@ fn an_interrupted_campaign_prints_what_is_known() {
 }
 
 #[test]
+fn an_interrupted_check_of_determinism_says_so() {
+    let child = Command::new(env!("CARGO_BIN_EXE_bin"))
+        .args(["check-determinism", "--seeds", "100000", "--profile", "reference"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupt.expect("kill exists").success());
+    let output = child.wait_with_output().expect("it ends");
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("interrupted: ") && text.contains(" of 100000 seeds were checked"), "{text}");
+}
+
+#[test]
 fn an_abort_names_the_seeds_in_flight_and_ends_the_process() {
     let child = Command::new(env!("CARGO_BIN_EXE_bin"))
         .args(["campaign", "--seeds", "1000000"])

@@ -57,6 +57,9 @@ where
             say!(out, "  reproduce: {}", reproduce(args, first.seed));
         }
         say!(out, "in {}.{} s", wall_ms / 1_000, wall_ms / 100 % 10);
+        if checked.interrupted {
+            say!(out, "interrupted: {} of {} were checked", checked.seeds, counted(total, "seed"));
+        }
     }
     (status(&checked), to_json(args, &checked, wall_ms))
 }
@@ -104,6 +107,7 @@ fn to_json(args: &CheckDeterminismArgs, checked: &Checked, wall_ms: u64) -> Valu
         "runs": checked.runs,
         "wall_ms": wall_ms,
         "verdict": checked.category().name(),
+        "interrupted": checked.interrupted,
         "perturbations": names,
         "guard": Standing::here().caveat().unwrap_or("tested on this platform"),
         "skipped": skipped,

@@ -429,6 +429,13 @@ fn an_ablation_searches_once_for_each_feature() {
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains("with everything: kv_no_dedup"), "{text}");
     assert_eq!(text.lines().filter(|line| line.contains("dearer: ")).count(), 13, "{text}");
+    // What is missed is no pass, as without --ablation.
+    let hard = ["mutants", "--only", "figure8", "--budget", "1", "--repeat", "1"];
+    for ablation in [&[][..], &["--ablation"]] {
+        let missed = bin(&[&hard[..], ablation].concat());
+        assert_eq!(missed.status.code(), Some(3), "{}", stdout(&missed));
+    }
+    assert!(stdout(&bin(&["mutants", "--help"])).contains("3 no range caught some defect"));
     let both = bin(&["mutants", "--ablation", "--without", "aims"]);
     assert_eq!(both.status.code(), Some(2));
 }

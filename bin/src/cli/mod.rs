@@ -138,6 +138,9 @@ enum Command {
     /// Run each seed many times, each time with one thing changed that a deterministic program cannot see, and compare.
     CheckDeterminism(CheckDeterminismArgs),
     /// Say for each planted defect how many seeds and how much CPU time it takes to catch it.
+    ///
+    /// Exit status: 0 all were caught; 1 something objected to a control; 3 no range caught some defect (with --ablation: in
+    /// the search with all features), or the search was interrupted.
     Mutants(MutantsArgs),
     /// Search from states that are worth having, and say what was found: guided random testing, no proof.
     Explore(ExploreArgs),

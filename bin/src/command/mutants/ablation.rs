@@ -11,8 +11,8 @@ use sim_runtime::words::counted;
 
 use super::hunt::Quarry;
 use super::report::pooled;
-use super::{Searched, search};
-use crate::cli::{MutantsArgs, Unusable, create, write_json};
+use super::{Searched, search, status};
+use crate::cli::{MutantsArgs, Status, Unusable, create, write_json};
 use crate::command::statistics::Rate;
 use crate::out::Out;
 use crate::raft::features::Feature;
@@ -42,17 +42,19 @@ impl Fare {
     }
 }
 
-/// Searches with all features, then without each, and says what changed. True when it was interrupted.
+/// Searches with all features, then without each, and says what changed. A defect counts as missed when the search with
+/// everything missed it: that others miss it is what is measured. An alarm is one in any of them.
 ///
 /// # Errors
 /// When the file cannot be written.
 #[expect(clippy::disallowed_methods, reason = "how long it took is about real time")]
-pub(super) fn run(args: &MutantsArgs, settings: &Settings, out: &mut Out) -> Result<bool, Unusable> {
+pub(super) fn run(args: &MutantsArgs, settings: &Settings, out: &mut Out) -> Result<Status, Unusable> {
     let file = create(args.result.json.as_deref())?;
     let started = Instant::now();
     let of = |searched: &Searched| searched.quarries.iter().map(Fare::of).collect::<Vec<_>>();
     let whole = search(args, &[], settings);
     let (with, mut interrupted) = (of(&whole), whole.interrupted);
+    let mut ended = status(&whole.quarries, false);
     say!(
         out,
         "{} profile: seeds for a catch, over {} of at most {}",
@@ -60,6 +62,7 @@ pub(super) fn run(args: &MutantsArgs, settings: &Settings, out: &mut Out) -> Res
         counted(args.repeat, "range"),
         counted(args.budget, "seed")
     );
+    tell_alarms(&whole, out);
     let prices: Vec<_> = with.iter().map(|fare| format!("{} {}", fare.name, fare.price())).collect();
     say!(out, "with everything: {}", prices.join(", "));
     say!(out, "without a feature, defects whose price is surely another (95 % intervals apart):");
@@ -70,6 +73,10 @@ pub(super) fn run(args: &MutantsArgs, settings: &Settings, out: &mut Out) -> Res
         }
         let searched = search(args, &[feature], settings);
         interrupted |= searched.interrupted;
+        if status(&searched.quarries, false) == Status::Failed {
+            ended = Status::Failed;
+            tell_alarms(&searched, out);
+        }
         let without = of(&searched);
         let pairs = || with.iter().zip(&without);
         let told = |(before, after): (&Fare, &Fare)| {
@@ -98,5 +105,14 @@ pub(super) fn run(args: &MutantsArgs, settings: &Settings, out: &mut Out) -> Res
         file,
         &json!({ "budget": args.budget, "ranges": args.repeat, "mutants": all, "features": features }),
     )?;
-    Ok(interrupted)
+    Ok(if interrupted && ended == Status::Clean { Status::NotAPass } else { ended })
+}
+
+/// Controls in which anything objected.
+fn tell_alarms(searched: &Searched, out: &mut Out) {
+    for control in searched.quarries.iter().filter(|quarry| quarry.is_control()) {
+        for catch in control.ranges.iter().filter_map(|range| range.catch.as_ref()) {
+            say!(out, "ALARM: {}, seed {}", control.mutant.name(), catch.seed);
+        }
+    }
 }

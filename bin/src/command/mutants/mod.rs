@@ -39,8 +39,7 @@ pub fn run(args: &MutantsArgs, out: &mut Out) -> Result<Status, Unusable> {
     }
     signals::install(&settings.stop).map_err(|error| Unusable::System("install signal handlers", error))?;
     if args.ablation {
-        let interrupted = ablation::run(args, &settings, out)?;
-        return Ok(if interrupted { Status::NotAPass } else { Status::Clean });
+        return ablation::run(args, &settings, out);
     }
 
     let file = create(args.result.json.as_deref())?;
@@ -56,13 +55,21 @@ pub fn run(args: &MutantsArgs, out: &mut Out) -> Result<Status, Unusable> {
         say!(out, "interrupted: ranges are cut short, and the numbers are not those of the whole");
     }
     write_json(file, &report.to_json())?;
-    Ok(if report.alarms() > 0 {
+    Ok(status(&quarries, interrupted))
+}
+
+/// A control in which anything objected is a failure; a defect that no range caught is no pass.
+fn status(quarries: &[Quarry], interrupted: bool) -> Status {
+    let of = |controls: bool| quarries.iter().filter(move |quarry| quarry.is_control() == controls);
+    let is_alarm = of(true).flat_map(|control| &control.ranges).any(|range| range.failed > 0);
+    let is_missed = of(false).any(|defect| defect.ranges.iter().all(|range| range.catch.is_none()));
+    if is_alarm {
         Status::Failed
-    } else if interrupted || report.missed() > 0 {
+    } else if interrupted || is_missed {
         Status::NotAPass
     } else {
         Status::Clean
-    })
+    }
 }
 
 /// What a search came to, and whether it was cut short.

@@ -122,16 +122,6 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Runs of controls in which anything objected.
-    pub(super) fn alarms(&self) -> u64 {
-        self.controls.iter().map(|(_, range)| range.failed).sum()
-    }
-
-    /// Defects that no range caught.
-    pub(super) fn missed(&self) -> usize {
-        self.rows.iter().filter(|row| row.caught == 0).count()
-    }
-
     pub(super) fn to_json(&self) -> Value {
         let control = |(name, range): &(&str, &Range)| json!({ "name": name, "seeds": range.runs, "alarms": range.failed, "premise": range.premise });
         json!({

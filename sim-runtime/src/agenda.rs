@@ -11,6 +11,9 @@
 //! Not here: the loop (`executor.rs`), which ready task is the next (`schedule.rs`).
 
 use crate::fire::Fire;
+use std::cell::Cell;
+
+use crate::device::Coverage;
 use crate::node::{Node, NodeId, Owner};
 use crate::rng::{BUCKET_NS, Field};
 use crate::schedule::{Ranking, Ready};
@@ -22,6 +25,20 @@ use crate::world::Core;
 const WAKE_HOLD: Field = Field::new("wake hold");
 
 const _: () = assert!(BUCKET_NS > 50_000, "a held quantum ends within the next bucket");
+
+/// In how many (node, bucket) wakes were held back.
+#[derive(Debug, Default)]
+pub(crate) struct Holds {
+    short: Cell<u64>,
+    long: Cell<u64>,
+}
+
+impl Holds {
+    pub(crate) fn coverage(&self, coverage: &mut Coverage) {
+        let counts = [("wakes held", self.short.get()), ("wakes held for long", self.long.get())];
+        counts.iter().filter(|(_, count)| *count > 0).for_each(|(name, count)| coverage.add(name, *count));
+    }
+}
 
 pub(crate) struct Agenda {
     pub(crate) timers: Timers,

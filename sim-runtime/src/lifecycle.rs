@@ -9,6 +9,8 @@
 //! of it when the tasks are gone.
 //! Not here: what a node is made of (`node.rs`), dropping tasks (`reap.rs`).
 
+use std::task::{Context, Poll};
+
 use crate::node::{NodeId, Owner};
 use crate::rng::{Stream, hash_name, mix};
 use crate::trace::{Down, NodeDown, NodePaused, NodeUp};
@@ -170,6 +172,20 @@ impl Handle {
             std::mem::take(&mut shutdown.waiting)
         };
         waiting.into_iter().for_each(std::task::Waker::wake);
+    }
+
+    pub(crate) fn poll_shutdown(&self, owner: Owner, cx: &mut Context<'_>) -> Poll<()> {
+        let waker = cx.waker().clone();
+        let mut agenda = self.core.agenda.borrow_mut();
+        let node = &mut agenda.nodes[owner.node.index()];
+        if !node.is_live(owner.incarnation) || node.shutdown.requested {
+            return Poll::Ready(());
+        }
+        if !node.shutdown.waiting.iter().any(|known| known.will_wake(&waker)) {
+            node.shutdown.waiting.push(waker);
+        }
+        self.note_waiting("shutdown request");
+        Poll::Pending
     }
 
     /// Whether the node is up (paused counts as up).

@@ -13,17 +13,16 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::Location;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 
-use crate::agenda::Agenda;
+use crate::agenda::{Agenda, Holds};
 use crate::ambient::Ambient;
 use crate::assert::Sites;
 use crate::context;
 use crate::determinism::{Tape, arranged};
-use crate::device::{AnyDevice, Coverage, DEVICES, Device, DeviceId};
+use crate::device::{AnyDevice, DEVICES, Device, DeviceId};
 use crate::event::Events;
 use crate::explore::Scout;
 use crate::fire::Fire;
@@ -64,20 +63,6 @@ impl Current {
     /// The place of the task in the list.
     pub(crate) fn slot(self) -> Option<u32> {
         (self.task != 0).then_some(self.slot)
-    }
-}
-
-/// In how many (node, bucket) wakes were held back.
-#[derive(Debug, Default)]
-pub(crate) struct Holds {
-    pub(crate) short: Cell<u64>,
-    pub(crate) long: Cell<u64>,
-}
-
-impl Holds {
-    pub(crate) fn coverage(&self, coverage: &mut Coverage) {
-        let counts = [("wakes held", self.short.get()), ("wakes held for long", self.long.get())];
-        counts.iter().filter(|(_, count)| *count > 0).for_each(|(name, count)| coverage.add(name, *count));
     }
 }
 
@@ -420,20 +405,6 @@ impl Handle {
         let stream = Stream::new(0, self.core.draws.clone());
         nodes.push(Node::new(name.to_owned(), Some(boot), place, stream));
         id
-    }
-
-    pub(crate) fn poll_shutdown(&self, owner: Owner, cx: &mut Context<'_>) -> Poll<()> {
-        let waker = cx.waker().clone();
-        let mut agenda = self.core.agenda.borrow_mut();
-        let node = &mut agenda.nodes[owner.node.index()];
-        if !node.is_live(owner.incarnation) || node.shutdown.requested {
-            return Poll::Ready(());
-        }
-        if !node.shutdown.waiting.iter().any(|known| known.will_wake(&waker)) {
-            node.shutdown.waiting.push(waker);
-        }
-        self.note_waiting("shutdown request");
-        Poll::Pending
     }
 }
 

@@ -1,3 +1,5 @@
+//! Recovery from logs that were torn, cut and damaged at every byte.
+
 use super::*;
 use crate::types::{Command, Key, Op, Sequence, SessionId, Term};
 use proptest::prelude::*;

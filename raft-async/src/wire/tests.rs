@@ -1,3 +1,5 @@
+//! Messages to frames and back, and frames that are none.
+
 use super::*;
 use crate::codec::arbitrary;
 use proptest::prelude::*;

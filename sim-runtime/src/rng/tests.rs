@@ -1,3 +1,5 @@
+//! Streams and fields against what their module promises.
+
 use super::*;
 
 fn fields(overrides: Vec<Override>) -> Fields {

@@ -1,3 +1,5 @@
+//! The wheels against a sorted map, and what cancelled timers leave.
+
 use super::*;
 use crate::device::DeviceId;
 use std::collections::BTreeMap;

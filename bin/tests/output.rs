@@ -189,6 +189,10 @@ fn histories_that_contradict_themselves_are_refused_and_empty_ones_are_called_so
         assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{error}");
         assert!(error.contains(why), "{error}");
     }
+    let coloured = "{\"process\": 0, \"type\": \"invoke\", \"f\": \"read\", \"key\": \"\\u001b[31mk\", \"value\": null}\n\
+                    {\"process\": 0, \"type\": \"ok\", \"f\": \"read\", \"key\": \"\\u001b[31mk\", \"value\": \"5\"}\n";
+    let told = stdout(&check("coloured.jsonl", coloured));
+    assert!(told.contains("key \\u{1b}[31mk: ") && !told.contains('\u{1b}'), "{told}");
     let empty = check("empty.jsonl", "");
     assert_eq!(empty.status.code(), Some(0));
     assert!(stdout(&empty).contains("it has 0 operations"), "{}", stdout(&empty));

@@ -38,6 +38,9 @@ pub(crate) trait Work {
     /// Moves what came of it to `came`, which is an empty `Option<Result<_, JoinError>>` of its type.
     fn give(self: Pin<&mut Self>, came: &mut dyn Any);
 
+    /// What came of it in a body of its own, if this one is too large to be kept for the next task.
+    fn remains(self: Pin<&mut Self>) -> Option<Body>;
+
     /// Takes the future out of an `Option` if it is of its type; a spent body only.
     fn refill(self: Pin<&mut Self>, future: &mut dyn Any) -> bool;
 }
@@ -57,6 +60,9 @@ where
     }
     Box::pin(Typed { future, came: None })
 }
+
+/// Bodies that are larger are not kept: as many as there ever were tasks at once would stay until the end of the world.
+const KEPT_BYTES: usize = 1_024;
 
 pin_project! {
     struct Typed<F: Future> {
@@ -110,9 +116,80 @@ where
     }
 
     #[inline]
+    fn remains(self: Pin<&mut Self>) -> Option<Body> {
+        if size_of::<Self>() <= KEPT_BYTES {
+            return None;
+        }
+        Some(Box::pin(Remains { came: self.project().came.take() }))
+    }
+
+    #[inline]
     fn refill(self: Pin<&mut Self>, future: &mut dyn Any) -> bool {
         let Some(future) = future.downcast_mut::<Option<F>>() else { return false };
         self.project().future.set(future.take());
         true
+    }
+}
+
+/// What came of a task whose body was not kept.
+struct Remains<T> {
+    came: Option<Result<T, JoinError>>,
+}
+
+// Nothing in it is ever pinned.
+impl<T> Unpin for Remains<T> {}
+
+impl<T: 'static> Work for Remains<T> {
+    fn poll(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<()> {
+        unreachable!("a task that is over is not polled")
+    }
+
+    fn cancel(self: Pin<&mut Self>) {}
+
+    fn forget(self: Pin<&mut Self>) {
+        self.get_mut().came = None;
+    }
+
+    fn give(self: Pin<&mut Self>, came: &mut dyn Any) {
+        let came = came.downcast_mut().expect("a handle has the type of its task");
+        *came = self.get_mut().came.take();
+    }
+
+    fn remains(self: Pin<&mut Self>) -> Option<Body> {
+        None
+    }
+
+    fn refill(self: Pin<&mut Self>, _future: &mut dyn Any) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    #[test]
+    fn what_is_large_is_not_kept_for_the_next_task() {
+        let large = [7_u8; 100_000];
+        let mut body = embody(None, async move {
+            std::future::ready(()).await;
+            large.len()
+        });
+        assert!(size_of_val(&*body) > 100_000);
+        assert_eq!(body.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()));
+        let mut remains = body.as_mut().remains().expect("it is large");
+        assert!(size_of_val(&*remains) < 100);
+        let mut came: Option<Result<usize, JoinError>> = None;
+        remains.as_mut().give(&mut came);
+        assert_eq!(came, Some(Ok(100_000)));
+        // A small one is, and the next future of its kind is put into it.
+        let kind = || async { 3_u8 };
+        let mut small = embody(Some(remains), kind());
+        assert_eq!(small.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()));
+        assert!(small.as_mut().remains().is_none());
+        small.as_mut().forget();
+        let place = std::ptr::from_ref(&*small).addr();
+        assert_eq!(std::ptr::from_ref(&*embody(Some(small), kind())).addr(), place);
     }
 }

@@ -33,7 +33,7 @@ use crate::node::Owner;
 use crate::panics::{capture_panics, payload_text};
 use crate::schedule::TaskInfo;
 use crate::task::JoinHandle;
-use crate::tasks::{TaskNote, Turn};
+use crate::tasks::{TaskNote, Turn, mark_of};
 use crate::trace::ForeignWake;
 use crate::verdict::{Category, Findings, RunReport};
 use crate::waker::{Origin, TaskRef};
@@ -360,8 +360,9 @@ fn put_back(core: &Core, task: TaskRef, info: TaskInfo, body: Body) {
     entry.turn = if is_woken { Turn::Queued } else { Turn::Asleep };
     // Mostly it is the same as before.
     let waiting = core.waiting.get();
-    if waiting.as_ptr().addr() != entry.waiting_at {
-        entry.waiting_at = waiting.as_ptr().addr();
+    let waiting_at = mark_of(waiting);
+    if waiting_at != entry.waiting_at {
+        entry.waiting_at = waiting_at;
         agenda.tasks.note_mut(task).waiting = waiting;
     }
     if is_woken {

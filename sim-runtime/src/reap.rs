@@ -16,6 +16,9 @@ use crate::world::{Core, Handle, World};
 impl Core {
     /// A task's future is gone: its place or what came of it goes to whom it belongs.
     pub(crate) fn end_task(&self, task: TaskRef, mut body: Body) {
+        if let Some(remains) = body.as_mut().remains() {
+            body = remains;
+        }
         let mut agenda = self.agenda.borrow_mut();
         if agenda.tasks.of(task).detached {
             drop(agenda);

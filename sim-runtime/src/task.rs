@@ -34,7 +34,8 @@ pub enum JoinError {
     Panicked(String),
 }
 
-/// A task that was started; resolves to what it returned.
+/// A task that was started; resolves to what it returned. Who drops it has the task go on by itself, and is not woken
+/// at its end.
 pub struct JoinHandle<T> {
     /// `None` when it was never started, and when what came of it has been taken.
     task: Option<TaskRef>,

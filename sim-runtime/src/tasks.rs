@@ -22,7 +22,7 @@ pub(crate) struct TaskEntry {
     /// `None` while it is being polled or dropped. Of a task that is over: what came of it, or nothing.
     pub(crate) body: Option<Body>,
     pub(crate) info: TaskInfo,
-    /// Where the text `waiting` of its note is.
+    /// Where the text `waiting` of its note is, and how long it is: see [`mark_of`].
     pub(crate) waiting_at: usize,
     /// In which instant, as the world counts them modulo 2^32, it was polled last, and how often.
     pub(crate) instant: u32,
@@ -65,6 +65,12 @@ pub(crate) enum Turn {
     Over,
 }
 
+/// Tells texts apart by where they are and how long. Addresses have 48 bits at most.
+#[inline]
+pub(crate) fn mark_of(text: &'static str) -> usize {
+    text.as_ptr().addr() ^ text.len() << 48
+}
+
 /// All tasks of a world, and the places of some that were.
 #[derive(Default)]
 pub(crate) struct Tasks {
@@ -89,10 +95,9 @@ impl Tasks {
         self.entries.iter().zip(&self.notes).filter(|(entry, _)| entry.turn != Turn::Over)
     }
 
-    /// The task in that place, if one is alive there.
+    /// The latest task in that place; it may be over.
     pub(crate) fn at(&self, slot: u32) -> Option<(&TaskEntry, &TaskNote)> {
-        let entry = self.entries.get(slot as usize).filter(|entry| entry.turn != Turn::Over)?;
-        Some((entry, &self.notes[slot as usize]))
+        Some((self.entries.get(slot as usize)?, self.notes.get(slot as usize)?))
     }
 
     /// The entry of `task`, unless its place has been given to another. Perhaps it is over.

@@ -6,7 +6,7 @@
 //! A waker holds no pointer and counts nothing: its data is a number, so that cloning, dropping and comparing one cost
 //! nothing, on whatever thread. What it names may be gone; then waking does nothing.
 //!
-//! Invariants: a wake runs no code of programs; the number of a world enters nothing that a run can see. Worlds are
+//! Invariants: a wake runs no code of programs but a scheduler's; the number of a world enters nothing that a run can see. Worlds are
 //! numbered modulo 2^20, and tasks that use one slot after the other too: a waker that is kept for as long as it takes
 //! to come round again wakes a stranger once for nothing, which every future has to bear.
 //! Not here: what a woken task waits for (`agenda.rs`, `schedule.rs`).

@@ -4,7 +4,7 @@
 //!   tasks, devices, harness ──hold──► Handle (a counted pointer to Core)
 //!
 //! Invariants: two worlds share nothing; a `RefCell` borrow ends before an await, a wake, a drop of a future
-//! or a callback; dropping the `World` drops every task, and with them the last handles.
+//! or a callback (but that of a scheduler); dropping the `World` drops every task, and with them the last handles.
 //! Not here: the loop (`executor.rs`), what it goes by (`agenda.rs`).
 
 use std::any::TypeId;
@@ -486,6 +486,9 @@ impl World {
 
     /// Uses a scheduler of the caller's own instead of the one in the options.
     pub fn schedule_with(&mut self, scheduler: impl Scheduler + 'static) {
-        self.handle.core.agenda.borrow_mut().ranking = Ranking::Custom(Box::new(scheduler));
+        let ranking = Ranking::Custom(Box::new(scheduler));
+        let before = std::mem::replace(&mut self.handle.core.agenda.borrow_mut().ranking, ranking);
+        // Outside the borrow: what it holds may call the world.
+        drop(before);
     }
 }

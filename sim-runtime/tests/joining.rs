@@ -2,11 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use sim_runtime::schedule::{Scheduler, TaskInfo};
 use sim_runtime::trace::{Kind, Payload, emit};
 use sim_runtime::{JoinError, JoinHandle, Options, World, spawn, time};
 
@@ -214,4 +216,64 @@ fn the_next_task_of_a_kind_inherits_nothing() {
             }
         }
     });
+}
+
+/// Panics when it is woken.
+struct Grumpy;
+
+impl Wake for Grumpy {
+    fn wake(self: Arc<Self>) {
+        panic!("not now");
+    }
+}
+
+#[test]
+fn who_is_blamed_for_a_panic_at_the_end_of_a_task_is_the_task() {
+    let mut world = World::new(1, exact());
+    world.run(async {
+        let mut handle = sim_runtime::task("worker").spawn(time::sleep(MS));
+        let grumpy = Waker::from(Arc::new(Grumpy));
+        assert!(Pin::new(&mut handle).poll(&mut Context::from_waker(&grumpy)).is_pending());
+        time::sleep(2 * MS).await;
+    });
+    let evidence = &world.report().findings.failures[0].evidence;
+    assert!(evidence.starts_with("worker of host") && evidence.contains("not now"), "{evidence}");
+}
+
+/// A scheduler that owns the handle of a task of its world.
+struct Owning(Option<JoinHandle<()>>);
+
+impl Scheduler for Owning {
+    fn rank(&mut self, _task: TaskInfo, _now_ns: u64) -> u64 {
+        u64::from(self.0.is_some())
+    }
+}
+
+#[test]
+fn a_scheduler_may_own_handles_of_the_world_that_lets_it_go() {
+    let mut world = World::new(1, exact());
+    let handle = world.run(async { spawn(time::sleep(MS)) });
+    world.schedule_with(Owning(handle));
+    world.schedule_with(Owning(None));
+    assert_eq!(world.run(async { 5 }), Some(5));
+}
+
+#[test]
+fn what_a_task_waits_for_is_told_by_text_and_not_by_place() {
+    const TEXT: &str = "a letter from far away";
+    let mut world = World::new(1, exact());
+    world.run(async {
+        let mut told = 0;
+        poll_fn::<(), _>(move |cx| {
+            sim_runtime::Handle::current().note_waiting(if told == 0 { TEXT } else { &TEXT[..8] });
+            told += 1;
+            if told == 1 {
+                cx.waker().wake_by_ref();
+            }
+            Poll::Pending
+        })
+        .await;
+    });
+    let evidence = &world.report().findings.failures[0].evidence;
+    assert!(evidence.ends_with("waits for a letter"), "{evidence}");
 }

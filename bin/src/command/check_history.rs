@@ -82,7 +82,8 @@ pub fn run(args: &CheckHistoryArgs, out: &mut Out) -> Result<Status, Unusable> {
         }
         let mut explanations = Vec::new();
         for (key, verdict) in &judged.keys {
-            let name = if key.is_empty() { String::new() } else { format!("key {key}: ") };
+            let name =
+                if key.is_empty() { String::new() } else { format!("key {}: ", crate::out::escaped(key)) };
             let text = match verdict {
                 Verdict::Violation(violation) => file.names.restore(&violation.explanation),
                 Verdict::Undecided(_) => {
@@ -94,7 +95,8 @@ pub fn run(args: &CheckHistoryArgs, out: &mut Out) -> Result<Status, Unusable> {
             explanations.push(format!("{name}{text}"));
         }
         for (key, text) in &judged.conditions {
-            let name = if key.is_empty() { String::new() } else { format!("key {key}: ") };
+            let name =
+                if key.is_empty() { String::new() } else { format!("key {}: ", crate::out::escaped(key)) };
             say!(out, "  {name}{}", file.names.restore(text));
         }
         if judged.more_conditions > 0 {

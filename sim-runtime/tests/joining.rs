@@ -252,8 +252,8 @@ impl Scheduler for Owning {
 #[test]
 fn a_scheduler_may_own_handles_of_the_world_that_lets_it_go() {
     let mut world = World::new(1, exact());
-    let handle = world.run(async { spawn(time::sleep(MS)) });
-    world.schedule_with(Owning(handle));
+    let handle = world.run(async { Owning(Some(spawn(time::sleep(MS)))) });
+    world.schedule_with(handle.expect("it ends"));
     world.schedule_with(Owning(None));
     assert_eq!(world.run(async { 5 }), Some(5));
 }

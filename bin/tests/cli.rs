@@ -147,10 +147,10 @@ fn a_reader_that_goes_away_does_no_harm() {
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-#[test]
-fn an_interrupted_campaign_prints_what_is_known() {
+/// What a command says that is interrupted after a while.
+fn interrupted(args: &[&str]) -> Output {
     let child = Command::new(env!("CARGO_BIN_EXE_bin"))
-        .args(["campaign", "--seeds", "1000000"])
+        .args(args)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -158,27 +158,23 @@ fn an_interrupted_campaign_prints_what_is_known() {
     std::thread::sleep(std::time::Duration::from_millis(1_500));
     let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(interrupt.expect("kill exists").success());
-    let output = child.wait_with_output().expect("it ends");
-    let text = stdout(&output);
-    assert_eq!(output.status.code(), Some(3), "{text}");
-    assert!(text.contains("interrupted: ") && text.contains("of 1000000 seeds were run"), "{text}");
+    child.wait_with_output().expect("it ends")
 }
 
 #[test]
-fn an_interrupted_check_of_determinism_says_so() {
-    let child = Command::new(env!("CARGO_BIN_EXE_bin"))
-        .args(["check-determinism", "--seeds", "100000", "--profile", "reference"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
-    std::thread::sleep(std::time::Duration::from_millis(1_500));
-    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(interrupt.expect("kill exists").success());
-    let output = child.wait_with_output().expect("it ends");
-    let text = stdout(&output);
-    assert_eq!(output.status.code(), Some(3), "{text}");
-    assert!(text.contains("interrupted: ") && text.contains(" of 100000 seeds were checked"), "{text}");
+fn what_is_interrupted_prints_what_is_known() {
+    for (args, known) in [
+        (&["campaign", "--seeds", "1000000"][..], " of 1000000 seeds were run"),
+        (
+            &["check-determinism", "--seeds", "100000", "--profile", "reference"],
+            " of 100000 seeds were checked",
+        ),
+    ] {
+        let output = interrupted(args);
+        let text = stdout(&output);
+        assert_eq!(output.status.code(), Some(3), "{text}");
+        assert!(text.contains("interrupted: ") && text.contains(known), "{text}");
+    }
 }
 
 #[test]

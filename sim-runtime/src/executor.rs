@@ -78,11 +78,14 @@ impl World {
         let done = Rc::new(Cell::new(None));
         let main = {
             let done = done.clone();
-            handle.spawn_task(Owner::HOST, place, "main", 0, async move { done.set(Some(main.await)) })
+            async move { done.set(Some(main.await)) }
         };
         let progress = campaign::progress();
-        // Tasks, their drops and invariants catch their own panics; this one is for devices.
-        let ran = catch_unwind(AssertUnwindSafe(|| self.drive(&main, progress.as_deref())));
+        // Tasks, their drops and invariants catch their own panics; this one is for devices and schedulers.
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            let main = handle.spawn_task(Owner::HOST, place, "main", 0, main);
+            self.drive(&main, progress.as_deref());
+        }));
         if let Err(payload) = ran {
             handle.note_panic(payload_text(&*payload));
             core.end();

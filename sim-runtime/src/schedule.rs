@@ -31,7 +31,7 @@ pub struct TaskInfo {
 
 /// Ranks tasks as they become ready. A value: schedulers wrap each other.
 ///
-/// It is asked while the executor's queues are in use, so it must not call the world.
+/// It is asked while the executor's queues are in use, so it must not call the world: that panics, which ends the run.
 pub trait Scheduler {
     /// The rank of `task`, which became ready at `now_ns`; the highest runs first.
     fn rank(&mut self, task: TaskInfo, now_ns: u64) -> u64;

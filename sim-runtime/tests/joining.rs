@@ -277,3 +277,21 @@ fn what_a_task_waits_for_is_told_by_text_and_not_by_place() {
     let evidence = &world.report().findings.failures[0].evidence;
     assert!(evidence.ends_with("waits for a letter"), "{evidence}");
 }
+
+/// A scheduler that calls the world, which it must not.
+struct Curious;
+
+impl Scheduler for Curious {
+    fn rank(&mut self, _task: TaskInfo, _now_ns: u64) -> u64 {
+        sim_runtime::Handle::current().living_tasks() as u64
+    }
+}
+
+#[test]
+fn a_scheduler_that_panics_is_a_finding() {
+    let mut world = World::new(1, exact());
+    world.schedule_with(Curious);
+    assert_eq!(world.run(async { 5 }), None);
+    let report = world.report();
+    assert_eq!(report.findings.category(), sim_runtime::verdict::Category::Crash);
+}

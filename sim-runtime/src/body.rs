@@ -38,11 +38,17 @@ pub(crate) trait Work {
     /// Moves what came of it to `came`, which is an empty `Option<Result<_, JoinError>>` of its type.
     fn give(self: Pin<&mut Self>, came: &mut dyn Any);
 
-    /// What came of it in a body of its own, if this one is too large to be kept for the next task.
-    fn remains(self: Pin<&mut Self>) -> Option<Body>;
+    /// What came of it, in a body of its own.
+    fn remains(self: Pin<&mut Self>) -> Body;
 
     /// Takes the future out of an `Option` if it is of its type; a spent body only.
     fn refill(self: Pin<&mut Self>, future: &mut dyn Any) -> bool;
+}
+
+/// What is kept of the body of a task that is over: all of it, for the next task, or what came of it if it is large.
+#[inline]
+pub(crate) fn kept(mut body: Body) -> Body {
+    if size_of_val(&*body) > KEPT_BYTES { body.as_mut().remains() } else { body }
 }
 
 /// A body for `future`: the spent one, if it fits.
@@ -115,12 +121,8 @@ where
         *came = self.project().came.take();
     }
 
-    #[inline]
-    fn remains(self: Pin<&mut Self>) -> Option<Body> {
-        if size_of::<Self>() <= KEPT_BYTES {
-            return None;
-        }
-        Some(Box::pin(Remains { came: self.project().came.take() }))
+    fn remains(self: Pin<&mut Self>) -> Body {
+        Box::pin(Remains { came: self.project().came.take() })
     }
 
     #[inline]
@@ -155,8 +157,8 @@ impl<T: 'static> Work for Remains<T> {
         *came = self.get_mut().came.take();
     }
 
-    fn remains(self: Pin<&mut Self>) -> Option<Body> {
-        None
+    fn remains(self: Pin<&mut Self>) -> Body {
+        Box::pin(Self { came: self.get_mut().came.take() })
     }
 
     fn refill(self: Pin<&mut Self>, _future: &mut dyn Any) -> bool {
@@ -178,7 +180,7 @@ mod tests {
         });
         assert!(size_of_val(&*body) > 100_000);
         assert_eq!(body.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()));
-        let mut remains = body.as_mut().remains().expect("it is large");
+        let mut remains = kept(body);
         assert!(size_of_val(&*remains) < 100);
         let mut came: Option<Result<usize, JoinError>> = None;
         remains.as_mut().give(&mut came);
@@ -187,9 +189,9 @@ mod tests {
         let kind = || async { 3_u8 };
         let mut small = embody(Some(remains), kind());
         assert_eq!(small.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()));
-        assert!(small.as_mut().remains().is_none());
-        small.as_mut().forget();
         let place = std::ptr::from_ref(&*small).addr();
+        let mut small = kept(small);
+        small.as_mut().forget();
         assert_eq!(std::ptr::from_ref(&*embody(Some(small), kind())).addr(), place);
     }
 }

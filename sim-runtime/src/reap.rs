@@ -6,7 +6,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::body::Body;
+use crate::body::{Body, kept};
 use crate::context;
 use crate::node::{NodeId, Owner};
 use crate::tasks::Turn;
@@ -15,10 +15,8 @@ use crate::world::{Core, Handle, World};
 
 impl Core {
     /// A task's future is gone: its place or what came of it goes to whom it belongs.
-    pub(crate) fn end_task(&self, task: TaskRef, mut body: Body) {
-        if let Some(remains) = body.as_mut().remains() {
-            body = remains;
-        }
+    pub(crate) fn end_task(&self, task: TaskRef, body: Body) {
+        let mut body = kept(body);
         let mut agenda = self.agenda.borrow_mut();
         if agenda.tasks.of(task).detached {
             drop(agenda);

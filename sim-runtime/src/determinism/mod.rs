@@ -131,6 +131,9 @@ const EXPLAINED_SEEDS: u64 = 3;
 ///
 /// In a test, some of the runs are made in fresh processes, which execute the test anew as far as this call; elsewhere
 /// those are reported as skipped. Command lines use [`check`] and say how they are started.
+///
+/// In a fresh process, calls that the test makes before this one run nothing and return an empty [`Checked`], whose category is
+/// [`Category::Pass`]. A test that fails in between for that reason gives no answer, which is reported as skipped too.
 #[must_use = "a divergence is told, not raised: `expect_deterministic` raises it"]
 pub fn check_determinism<S>(scenario: &S, seeds: impl IntoIterator<Item = u64>) -> Checked
 where

@@ -126,26 +126,33 @@ fn os_thread() {
 }
 
 /// What the heap gives to the second run is its own business: where other tests allocate beside it, the order may differ by
-/// itself, and then nothing else is tried. So there are a few tries, in each of which the cause is the same.
+/// itself, and then nothing else is tried. So there are a few tries, in each of which the cause is the same. Each is the first
+/// call of its own thread: a fresh process would fail in the calls before, which it makes for nothing, and give no answer.
 #[track_caller]
-fn assert_order_of_addresses(program: impl Fn() -> Program, name: &str) {
-    let is_by_heap_order = (0..6).any(|_| {
+fn assert_order_of_addresses(name: &str, program: impl Fn() -> Program + Sync) {
+    let is_by_heap_order = || {
         let (divergence, checked) = caught(program());
         assert_eq!(divergence.cause.kind, CauseKind::AddressOrder, "{checked}");
         checked.divergences.iter().any(|d| d.perturbation == Perturbation::HeapOrder)
-    });
-    assert!(is_by_heap_order);
+    };
+    let on_its_own_thread = || {
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        std::thread::scope(|scope| {
+            thread.spawn_scoped(scope, is_by_heap_order).expect("a thread starts").join()
+        })
+    };
+    assert!((0..6).any(|_| on_its_own_thread().expect("each try names the cause")));
     page::assert_tells(name, CauseKind::AddressOrder, Perturbation::HeapOrder);
 }
 
 #[test]
 fn pointer_order() {
-    assert_order_of_addresses(|| Program::of(programs::pointer_order), "pointer_order");
+    assert_order_of_addresses("pointer_order", || Program::of(programs::pointer_order));
 }
 
 #[test]
 fn pointer_map() {
-    assert_order_of_addresses(|| Program::of(programs::pointer_map), "pointer_map");
+    assert_order_of_addresses("pointer_map", || Program::of(programs::pointer_map));
 }
 
 #[test]
@@ -232,6 +239,20 @@ fn the_report_shows_ten_entries_before_and_names_the_draw() {
     for part in ["first :", "second:", "number 19 of stream", "number 20 of stream", "there main of n1"] {
         assert!(checked.to_string().contains(part), "{part}: {checked}");
     }
+}
+
+/// The second call is answered by processes that come past the first; unless they fail there, which is said.
+#[test]
+fn a_later_call_is_answered_unless_the_test_fails_before_it() {
+    let processes = |_| {
+        let settings = Settings { perturbations: vec![Perturbation::FreshProcess], ..Settings::default() };
+        check(&Program::of(sound), [1], &settings, |_| {})
+    };
+    let [first, second] = [1, 2].map(processes);
+    assert!(first.skipped.is_empty() && second.skipped.is_empty(), "{first}{second}");
+    assert_eq!(first.seeds, 1, "of a process that is asked about a later call, this is the end");
+    let third = processes(3);
+    assert_eq!(third.skipped, [(Perturbation::FreshProcess, "a process gave no answer".to_owned())]);
 }
 
 #[test]

@@ -320,7 +320,9 @@ fn pick(core: &Core, agenda: &mut Agenda, task: TaskRef, instant: u32) -> Option
 fn poll_task(handle: &Handle, picked: Picked) {
     let Picked { task, number, info, mut body, is_livelocked } = picked;
     let core = &handle.core;
+    debug_assert!(core.agenda.borrow().is_live(info.owner), "a dead incarnation has no tasks in the queue");
     core.current.set(Current::task(task, number, info));
+    core.alive.set(info.owner.bits());
     core.draws.note_choice(info.identity);
     if let Some(tape) = &core.tape {
         tape.polled(task.slot());

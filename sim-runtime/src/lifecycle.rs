@@ -81,6 +81,7 @@ impl Handle {
     }
 
     fn take_down(&self, ids: &[NodeId], how: Down, fault: u64) {
+        self.core.alive.set(Owner::NOBODY);
         let mut owners = Vec::with_capacity(ids.len());
         let mut struck = Vec::with_capacity(ids.len());
         for id in ids {

@@ -62,6 +62,15 @@ pub struct Owner {
 impl Owner {
     /// The host.
     pub const HOST: Self = Self { node: NodeId::HOST, incarnation: 1 };
+
+    /// The word of no incarnation.
+    pub(crate) const NOBODY: u64 = u64::MAX;
+
+    /// In one word.
+    #[inline]
+    pub(crate) fn bits(self) -> u64 {
+        u64::from(self.node.0) << 32 | u64::from(self.incarnation)
+    }
 }
 
 /// What starts a node: called anew at each boot.

@@ -98,6 +98,7 @@ impl Drop for World {
     fn drop(&mut self) {
         let core = self.handle.core.clone();
         let _entered = context::enter(&core);
+        core.alive.set(Owner::NOBODY);
         let _ = catch_unwind(AssertUnwindSafe(|| {
             let (nodes, boots): (Vec<Owner>, Vec<_>) = {
                 let mut agenda = core.agenda.borrow_mut();

@@ -78,6 +78,9 @@ pub(crate) struct Core {
     last_place: Cell<(Option<&'static Location<'static>>, u64)>,
     pub(crate) roles_taken: Cell<u64>,
     pub(crate) current: Cell<Current>,
+    /// An incarnation that is known to be alive, in one word: that of the task which was polled last, until some node goes
+    /// down. Most handles that ask are in its hands.
+    pub(crate) alive: Cell<u64>,
     /// Invariants are looking: nothing may be appended.
     pub(crate) observing: Cell<bool>,
     pub(crate) waiting: Cell<&'static str>,
@@ -302,7 +305,7 @@ impl Handle {
     /// Whether that incarnation is still alive. Whatever holds a handle for a node asks this before it acts.
     #[inline]
     pub fn is_live(&self, owner: Owner) -> bool {
-        self.core.agenda.borrow().is_live(owner)
+        self.core.alive.get() == owner.bits() || self.core.agenda.borrow().is_live(owner)
     }
 
     /// Appends a record on behalf of the code that runs now.
@@ -444,6 +447,7 @@ impl World {
             last_place: Cell::new((None, 0)),
             roles_taken: Cell::new(0),
             current: Cell::new(Current::HOST),
+            alive: Cell::new(Owner::NOBODY),
             observing: Cell::new(false),
             waiting: Cell::new(""),
             fields: Fields::new(seed, options.overrides.clone(), options.chance, draws.clone()),

@@ -249,7 +249,10 @@ fn a_node_that_kills_itself_stops_at_its_next_await() {
             let (handle, reached) = (handle.clone(), reached.clone());
             async move {
                 reached.set(1);
+                let owner = handle.owner();
+                assert!(handle.is_live(owner));
                 handle.kill(NodeId(1), 0);
+                assert!(!handle.is_live(owner), "what goes on after its end is inert");
                 reached.set(2);
                 sleep(ms(1)).await;
                 reached.set(3);

@@ -25,7 +25,7 @@ use super::addr::addr_of;
 use super::config::{Burst, NetConfig};
 use super::contents::Contents;
 use super::counts::Counts;
-use super::packet::{Header, Packet, Packets};
+use super::packet::{COPY, Header, Packet, Packets};
 use super::socket::{OVERHEAD_BYTES, Socket, SocketKey, Sockets, Woken};
 use super::wires::{Network, SharedNetwork, Wires};
 use crate::records::{DatagramDelivered, DatagramSent, Lost};
@@ -188,8 +188,9 @@ impl Net {
         link.sent += 1;
         let number = link.sent;
         world.emit_for(from, sent(now_ns + after_ns));
+        let Owner { node, incarnation } = from;
         let header =
-            Header { from, to, from_port, to_port, link: place, number, id, payload_hash, is_copy: false };
+            Header { id, payload_hash, number, link: place, incarnation, from: node, to, from_port, to_port };
         let slot = state.packets.insert(header, bytes);
         world.at(now_ns + after_ns, Self::ID, u64::from(slot));
         if let Some(copy_ns) = copy_ns {
@@ -215,7 +216,7 @@ impl Net {
         };
         let packet = state.packets.get(slot);
         socket.queued_bytes -= packet.bytes.len() + OVERHEAD_BYTES;
-        let (from, port) = (packet.header.from.node, packet.header.from_port);
+        let (from, port) = (packet.header.from, packet.header.from_port);
         let mut inbound = Inbound { packets: &mut state.packets, slot, taken: false };
         let value = take(&mut inbound);
         if !inbound.taken {
@@ -261,7 +262,7 @@ impl Datagrams {
     #[inline]
     fn arrive(&mut self, world: &Handle, wires: &mut Wires, slot: u32) -> Woken {
         let Header { from, to, .. } = self.packets.get(slot).header;
-        if wires.links.is_cut(from.node, to) {
+        if wires.links.is_cut(from, to) {
             self.lose(world, slot, Lost::Cut);
             return Woken::default();
         }
@@ -288,7 +289,7 @@ impl Datagrams {
     #[cold]
     fn copy(&mut self, world: &Handle, of: u32, arrives_ns: u64) {
         let Packet { header, bytes } = self.packets.get(of);
-        let (header, bytes) = (Header { is_copy: true, ..*header }, bytes.clone());
+        let (header, bytes) = (Header { number: header.number | COPY, ..*header }, bytes.clone());
         let slot = self.packets.insert(header, &bytes);
         world.at(arrives_ns, Net::ID, u64::from(slot));
         self.counts.duplicated += 1;
@@ -309,10 +310,11 @@ impl Datagrams {
                 let woken = socket.waiting.take();
                 let link = wires.links.link(packet.link);
                 self.counts.delivered += 1;
-                self.counts.reordered += u64::from(packet.number < link.arrived && !packet.is_copy);
-                link.arrived = link.arrived.max(packet.number);
+                // A copy overtakes nobody, and is far above all numbers.
+                self.counts.reordered += u64::from(packet.number < link.arrived);
+                link.arrived = link.arrived.max(packet.number & !COPY);
                 let record = DatagramDelivered {
-                    from: packet.from.node,
+                    from: packet.from,
                     len: len as u32,
                     payload: packet.payload_hash,
                     id: packet.id,
@@ -327,9 +329,9 @@ impl Datagrams {
 
     #[cold]
     fn lose(&mut self, world: &Handle, slot: u32, why: Lost) {
-        let Header { from, to, id, .. } = self.packets.get(slot).header;
+        let header = self.packets.get(slot).header;
         self.packets.free(slot);
-        self.counts.lose(world, from, to, id, why);
+        self.counts.lose(world, header.sender(), header.to, header.id, why);
     }
 
     /// What waits in the ring of a machine that was frozen until now.

@@ -4,41 +4,54 @@
 
 use sim_runtime::{NodeId, Owner};
 
-/// One datagram.
+/// One datagram: a line of the processor's cache.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Packet {
     pub(super) header: Header,
     pub(super) bytes: Vec<u8>,
 }
 
+const _: () = assert!(size_of::<Packet>() == 64);
+
 /// What is known of a datagram beside its bytes.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Header {
-    pub(super) from: Owner,
-    pub(super) to: NodeId,
-    pub(super) from_port: u16,
-    pub(super) to_port: u16,
-    /// The link's place in [`super::link::Links`], and the message's number on it.
-    pub(super) link: u32,
-    pub(super) number: u64,
     /// The datagram's own number, shared by its copies.
     pub(super) id: u64,
     pub(super) payload_hash: u64,
-    pub(super) is_copy: bool,
+    /// The message's number on its link; of a copy with [`COPY`] besides.
+    pub(super) number: u64,
+    /// The link's place in [`super::link::Links`].
+    pub(super) link: u32,
+    /// The sender in two parts, which as an [`Owner`] would not fit.
+    pub(super) incarnation: u32,
+    pub(super) from: NodeId,
+    pub(super) to: NodeId,
+    pub(super) from_port: u16,
+    pub(super) to_port: u16,
 }
+
+/// Marks the number of a copy.
+pub(super) const COPY: u64 = 1 << 63;
 
 impl Header {
     const BLANK: Self = Self {
-        from: Owner::HOST,
+        id: 0,
+        payload_hash: 0,
+        number: 0,
+        link: 0,
+        incarnation: 0,
+        from: NodeId::HOST,
         to: NodeId::HOST,
         from_port: 0,
         to_port: 0,
-        link: 0,
-        number: 0,
-        id: 0,
-        payload_hash: 0,
-        is_copy: false,
     };
+
+    #[inline]
+    pub(super) fn sender(&self) -> Owner {
+        Owner { node: self.from, incarnation: self.incarnation }
+    }
 }
 
 /// Buffers that are larger are not kept for the next datagram.

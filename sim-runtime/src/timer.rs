@@ -59,7 +59,7 @@ fn tick_of(at_ns: u64) -> u64 {
 struct Slot {
     deadline_ns: u64,
     order: u64,
-    /// Neighbours in its list.
+    /// Neighbours in its list, which for a free slot is that of free ones.
     next: u32,
     previous: u32,
     generation: u32,
@@ -81,7 +81,8 @@ type Due = (u64, u64, u32);
 #[derive(Debug)]
 pub(crate) struct Timers {
     slots: Vec<Slot>,
-    free: Vec<u32>,
+    /// The first slot that is free; each says which is the next.
+    free: u32,
     /// The timers of the current tick, the earliest last.
     batch: Vec<Due>,
     /// What came to the current tick or an earlier one when it had begun.
@@ -105,7 +106,7 @@ impl Default for Timers {
     fn default() -> Self {
         Self {
             slots: vec![Slot::new(0, 0, Packed::NOTHING)],
-            free: Vec::new(),
+            free: NIL,
             batch: Vec::new(),
             late: BinaryHeap::new(),
             dead: 0,
@@ -141,33 +142,41 @@ impl Timers {
         let order = self.inserted;
         self.inserted += 1;
         self.pending += 1;
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                let entry = &mut self.slots[slot as usize];
-                (entry.deadline_ns, entry.order, entry.fire) = (deadline_ns, order, fire);
-                slot
-            }
-            None => {
-                let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 timers are pending");
-                self.slots.push(Slot::new(deadline_ns, order, fire));
-                slot
-            }
-        };
+        let slot = self.take_slot();
         let tick = tick_of(deadline_ns);
-        let generation = if tick <= self.current_tick {
+        let (head, list) = if tick <= self.current_tick {
             self.late.push(Reverse((deadline_ns, order, slot)));
-            let entry = &mut self.slots[slot as usize];
-            entry.list = DUE;
-            entry.generation
+            (NIL, DUE)
         } else {
-            self.link(slot, tick)
+            self.begin_list(slot, tick)
         };
-        TimerKey { slot, generation }
+        let entry = &mut self.slots[slot as usize];
+        (entry.deadline_ns, entry.order, entry.fire) = (deadline_ns, order, fire);
+        (entry.next, entry.previous, entry.list) = (head, NIL, list);
+        TimerKey { slot, generation: entry.generation }
     }
 
-    /// Puts a timer of a later tick into the list where it belongs in view of the current one; its generation.
     #[inline]
-    fn link(&mut self, slot: u32, tick: u64) -> u32 {
+    fn take_slot(&mut self) -> u32 {
+        if self.free == NIL {
+            return self.add_slot();
+        }
+        let slot = self.free;
+        self.free = self.slots[slot as usize].next;
+        slot
+    }
+
+    #[cold]
+    fn add_slot(&mut self) -> u32 {
+        let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 timers are pending");
+        self.slots.push(Slot::new(0, 0, Packed::NOTHING));
+        slot
+    }
+
+    /// A timer of a later tick is the first of the list where it belongs in view of the current one: who was it before, and
+    /// which list that is.
+    #[inline]
+    fn begin_list(&mut self, slot: u32, tick: u64) -> (u32, u16) {
         let list = if tick - self.current_tick < NEAR as u64 {
             let list = tick as usize % NEAR;
             self.near_words |= 1 << (list / 64);
@@ -178,9 +187,7 @@ impl Timers {
         self.occupied[list / 64] |= 1 << (list % 64);
         let head = std::mem::replace(&mut self.heads[list], slot);
         self.slots[head as usize].previous = slot;
-        let entry = &mut self.slots[slot as usize];
-        (entry.next, entry.previous, entry.list) = (head, NIL, list as u16);
-        entry.generation
+        (head, list as u16)
     }
 
     fn far_list(&mut self, tick: u64) -> usize {
@@ -252,7 +259,7 @@ impl Timers {
     fn release(&mut self, slot: u32) -> Packed {
         let entry = &mut self.slots[slot as usize];
         entry.generation = entry.generation.wrapping_add(1);
-        self.free.push(slot);
+        entry.next = std::mem::replace(&mut self.free, slot);
         std::mem::replace(&mut entry.fire, Packed::NOTHING)
     }
 
@@ -345,7 +352,9 @@ impl Timers {
                         self.batch.push((deadline_ns, order, slot));
                     }
                     tick => {
-                        self.link(slot, tick);
+                        let (head, list) = self.begin_list(slot, tick);
+                        let entry = &mut self.slots[slot as usize];
+                        (entry.next, entry.previous, entry.list) = (head, NIL, list);
                     }
                 }
                 slot = next;

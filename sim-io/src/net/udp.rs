@@ -79,8 +79,13 @@ impl UdpSocket {
     /// # Errors
     /// EMSGSIZE above 65,507 bytes, `InvalidInput` for port 0, `NetworkUnreachable` outside 10.0.0.0/16,
     /// `NotConnected` when the incarnation that bound the socket is dead.
-    pub async fn send_to(&self, bytes: &[u8], to: impl Into<SocketAddr>) -> io::Result<usize> {
-        self.try_send_to(bytes, to)
+    pub fn send_to<'a, A: Into<SocketAddr>>(
+        &'a self,
+        bytes: &'a [u8],
+        to: A,
+    ) -> impl Future<Output = io::Result<usize>> + use<'a, A> {
+        let to = to.into();
+        poll_fn(move |_| Poll::Ready(self.try_send_to(bytes, to)))
     }
 
     /// [`UdpSocket::send_to`] without `await`: sending never waits.
@@ -97,17 +102,21 @@ impl UdpSocket {
     ///
     /// # Errors
     /// `NotConnected` when the incarnation that bound the socket is dead.
-    pub async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        poll_fn(|cx| self.poll_recv_from(cx, buffer)).await
+    // Not `async`, which would add a state to look up at every poll, and neither are its neighbours.
+    pub fn recv_from<'a>(
+        &'a self,
+        buffer: &'a mut [u8],
+    ) -> impl Future<Output = io::Result<(usize, SocketAddr)>> + use<'a> {
+        poll_fn(move |cx| self.poll_recv_from(cx, buffer))
     }
 
     /// Waits for a datagram and returns it whole, and the sender.
     ///
     /// # Errors
     /// As [`UdpSocket::recv_from`].
-    pub async fn recv(&self) -> io::Result<(Vec<u8>, SocketAddr)> {
+    pub fn recv(&self) -> impl Future<Output = io::Result<(Vec<u8>, SocketAddr)>> + use<'_> {
         let Backend::Simulated(socket) = &self.backend;
-        poll_fn(|cx| socket.poll_receive(Some(cx.waker()), |datagram| datagram.take_bytes())).await
+        poll_fn(|cx| socket.poll_receive(Some(cx.waker()), |datagram| datagram.take_bytes()))
     }
 
     /// [`UdpSocket::recv_from`] for futures written by hand.

@@ -192,9 +192,6 @@ impl Ord for Entry {
     }
 }
 
-/// More tasks than this at once are sorted rather than kept in a heap.
-const SORTED_FROM: usize = 32;
-
 /// The tasks that can run now.
 #[derive(Default)]
 pub(crate) struct Ready {
@@ -202,9 +199,9 @@ pub(crate) struct Ready {
     alone: Option<TaskRef>,
     /// What came when there were several, since the last one was taken.
     fresh: Vec<Entry>,
-    /// A crowd that came at once, the highest last: it is sorted faster than it is taken from a heap.
+    /// Those that came at once, the highest last: they are sorted faster than they are taken from a heap.
     sorted: Vec<Entry>,
-    /// The others.
+    /// What came while there were any of those.
     heap: BinaryHeap<Entry>,
     /// How many there are in all.
     len: usize,
@@ -224,11 +221,17 @@ impl Ready {
     }
 
     fn compete(&mut self, task: TaskRef, tasks: &Tasks, ranking: &mut Ranking, now_ns: u64) {
-        for task in self.alone.take().into_iter().chain([task]) {
-            let rank = ranking.rank(tasks.of(task).info, now_ns);
-            self.fresh.push(Entry { rank, order: self.pushed, task });
-            self.pushed += 1;
+        if let Some(alone) = self.alone.take() {
+            self.add(alone, tasks, ranking, now_ns);
         }
+        self.add(task, tasks, ranking, now_ns);
+    }
+
+    #[inline]
+    fn add(&mut self, task: TaskRef, tasks: &Tasks, ranking: &mut Ranking, now_ns: u64) {
+        let rank = ranking.rank(tasks.of(task).info, now_ns);
+        self.fresh.push(Entry { rank, order: self.pushed, task });
+        self.pushed += 1;
     }
 
     #[inline]
@@ -246,11 +249,8 @@ impl Ready {
     }
 
     fn pop_highest(&mut self) -> Option<TaskRef> {
-        if self.sorted.is_empty() && self.fresh.len() > SORTED_FROM {
-            std::mem::swap(&mut self.sorted, &mut self.fresh);
-            self.sorted.sort_unstable();
-        } else {
-            self.heap.extend(self.fresh.drain(..));
+        if !self.fresh.is_empty() {
+            self.take_in();
         }
         let from_heap = match (self.heap.peek(), self.sorted.last()) {
             (Some(in_heap), Some(sorted)) => in_heap > sorted,
@@ -258,6 +258,15 @@ impl Ready {
         };
         let highest = if from_heap { self.heap.pop() } else { self.sorted.pop() };
         highest.map(|entry| entry.task)
+    }
+
+    fn take_in(&mut self) {
+        if self.sorted.is_empty() {
+            std::mem::swap(&mut self.sorted, &mut self.fresh);
+            self.sorted.sort_unstable();
+        } else {
+            self.heap.extend(self.fresh.drain(..));
+        }
     }
 
     /// Takes out those for which `taken` holds, in order of waking.

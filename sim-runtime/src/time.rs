@@ -67,6 +67,15 @@ impl NodeClock {
         self.local_base_ns.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 
+    /// The first global time at which `duration_ns` have passed on the clock, from global `now_ns` on.
+    #[inline]
+    fn after_ns(&self, now_ns: u64, duration_ns: u64) -> u64 {
+        if self.drift_ppm == 0 {
+            return now_ns.saturating_add(duration_ns);
+        }
+        self.global_ns(self.local_ns(now_ns).saturating_add(duration_ns))
+    }
+
     /// The first global time at which the clock shows `local_ns`, if it goes on at this rate. The end of the
     /// clock's range never comes.
     #[inline]
@@ -250,14 +259,13 @@ impl Sleep {
         if clock.drift_ppm != 0 {
             handle.count_drifting();
         }
-        let local_ns = match self.state {
-            SleepState::After(duration_ns) => clock.local_ns(now_ns).saturating_add(duration_ns),
-            SleepState::Until(Instant(local_ns)) => local_ns,
+        let deadline_ns = match self.state {
+            SleepState::After(duration_ns) => clock.after_ns(now_ns, duration_ns),
+            SleepState::Until(Instant(local_ns)) => clock.global_ns(local_ns),
             SleepState::Waiting { .. } | SleepState::Never { .. } | SleepState::Done => {
                 unreachable!("begin is called once")
             }
         };
-        let deadline_ns = clock.global_ns(local_ns);
         if deadline_ns <= now_ns {
             self.state = SleepState::Done;
             return Poll::Ready(());

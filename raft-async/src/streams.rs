@@ -36,6 +36,9 @@ const OUTBOX_BYTES: usize = 4 * MAX_FRAME_BYTES;
 /// How many frames may wait to be received, of all connections together, before these are read no further.
 const ARRIVALS: usize = 1_024;
 
+/// More buffers are not kept for frames to come.
+const KEPT_BUFFERS: usize = 16;
+
 /// Bytes of whole frames that are to be sent on one connection.
 #[derive(Debug, Default)]
 struct Outbox {
@@ -69,25 +72,36 @@ impl Outbox {
 #[derive(Debug, Default)]
 struct Arrivals {
     frames: RefCell<VecDeque<(Vec<u8>, SocketAddr)>>,
+    /// Buffers of frames that were taken, for the next ones.
+    spent: RefCell<Vec<Vec<u8>>>,
     waiting: RefCell<Vec<Waker>>,
     room: Notify,
 }
 
 impl Arrivals {
-    async fn push(&self, frame: &[u8], from: SocketAddr) {
+    /// Takes the frame away, and leaves a buffer for the next one.
+    async fn push(&self, frame: &mut Vec<u8>, from: SocketAddr) {
         while self.frames.borrow().len() >= ARRIVALS {
             self.room.notified().await;
         }
-        self.frames.borrow_mut().push_back((frame.to_vec(), from));
-        let waiting = self.waiting.take();
-        waiting.into_iter().for_each(Waker::wake);
+        let spent = self.spent.borrow_mut().pop().unwrap_or_default();
+        self.frames.borrow_mut().push_back((std::mem::replace(frame, spent), from));
+        let mut waiting = self.waiting.take();
+        waiting.drain(..).for_each(Waker::wake);
+        if self.waiting.borrow().is_empty() {
+            self.waiting.replace(waiting);
+        }
     }
 
     fn poll_next(&self, cx: &mut Context<'_>, frame: &mut Vec<u8>) -> Poll<SocketAddr> {
         let next = self.frames.borrow_mut().pop_front();
         match next {
             Some((arrived, from)) => {
-                *frame = arrived;
+                let spent = std::mem::replace(frame, arrived);
+                let mut buffers = self.spent.borrow_mut();
+                if buffers.len() < KEPT_BUFFERS {
+                    buffers.push(spent);
+                }
                 self.room.notify_one();
                 Poll::Ready(from)
             }
@@ -270,6 +284,6 @@ async fn read(mut stream: &TcpStream, from: SocketAddr, arrivals: &Arrivals) -> 
         frame.extend_from_slice(&header);
         frame.resize(FRAME_HEADER_BYTES + body, 0);
         stream.read_exact(&mut frame[FRAME_HEADER_BYTES..]).await?;
-        arrivals.push(&frame, from).await;
+        arrivals.push(&mut frame, from).await;
     }
 }

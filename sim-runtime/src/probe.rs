@@ -66,13 +66,24 @@ pub(crate) struct Windows {
     /// Where in `counts` a name was found lately, by its address: a guess, which the name there confirms or not.
     guesses: [u8; GUESSES],
     waiters: Vec<Waiter>,
+    /// With so many waiters it is time to look who has stopped waiting.
+    sweep_at: usize,
 }
+
+/// Fewer waiters than this are not worth a look.
+const SWEEP_FROM: usize = 32;
 
 const GUESSES: usize = 64;
 
 impl Default for Windows {
     fn default() -> Self {
-        Self { open: Slab::new(), counts: Vec::new(), guesses: [0; GUESSES], waiters: Vec::new() }
+        Self {
+            open: Slab::new(),
+            counts: Vec::new(),
+            guesses: [0; GUESSES],
+            waiters: Vec::new(),
+            sweep_at: SWEEP_FROM,
+        }
     }
 }
 
@@ -94,6 +105,15 @@ impl Windows {
         });
         self.guesses[name.as_ptr().addr() % GUESSES] = u8::try_from(at).unwrap_or(u8::MAX);
         at
+    }
+
+    fn wait(&mut self, waiter: Waiter) {
+        if self.waiters.len() >= self.sweep_at {
+            // Those who have stopped waiting have dropped their receivers.
+            self.waiters.retain(|waiter| !waiter.tell.is_closed());
+            self.sweep_at = SWEEP_FROM.max(2 * self.waiters.len());
+        }
+        self.waiters.push(waiter);
     }
 
     /// A hash of the names of the windows that are open on a node.
@@ -263,9 +283,7 @@ pub fn point(name: &'static str) {
 pub fn next(name: &str, node: Option<NodeId>) -> impl Future<Output = Opened> + use<> {
     let handle = context::current();
     let (tell, told) = oneshot::channel();
-    // Those who have stopped waiting have dropped their receivers.
-    handle.core.windows.borrow_mut().waiters.retain(|waiter| !waiter.tell.is_closed());
-    handle.core.windows.borrow_mut().waiters.push(Waiter { name: name.to_owned(), node, tell });
+    handle.core.windows.borrow_mut().wait(Waiter { name: name.to_owned(), node, tell });
     async move {
         match told.await {
             Ok(opened) => opened,

@@ -22,6 +22,7 @@ use sim_runtime::time::sleep;
 use sim_runtime::{Handle, NodeId, Owner, probe, task};
 
 use super::fault::{Fault, Links, PlannedFault, Target, When};
+use super::kind::FaultKind;
 use super::plan::Plan;
 use crate::fs::{Disks, Trouble};
 use crate::net::{Burst, Net};
@@ -54,17 +55,20 @@ pub async fn run(plan: Plan) -> Plan {
         begun: RefCell::default(),
     });
     nemesis.declare_counters();
-    let drive = |fault: &PlannedFault| {
-        let (nemesis, fault) = (nemesis.clone(), fault.clone());
-        task("fault").key(u64::from(fault.id)).spawn(async move { nemesis.drive(&fault).await })
+    let drive = |(at, fault): (usize, &PlannedFault)| {
+        let nemesis = nemesis.clone();
+        task("fault")
+            .key(u64::from(fault.id))
+            .spawn(async move { nemesis.drive(&nemesis.plan.faults[at]).await })
     };
-    let driven: Vec<_> = nemesis.plan.faults.iter().map(drive).collect();
+    let driven: Vec<_> = nemesis.plan.faults.iter().enumerate().map(drive).collect();
     sleep(Duration::from_nanos(heal_at_ns.saturating_sub(world.now_ns()))).await;
     driven.iter().for_each(sim_runtime::JoinHandle::abort);
     nemesis.heal();
     let mut faults = nemesis.begun.take();
     faults.sort_by_key(|fault| (fault.when.earliest_ns(), fault.id));
-    Plan { faults, ..nemesis.plan.clone() }
+    let Plan { servers, clients, ref kinds, .. } = nemesis.plan;
+    Plan { servers, clients, kinds: kinds.clone(), faults, heal_at_ns }
 }
 
 /// What a fault holds while it lasts.
@@ -86,7 +90,7 @@ struct Nemesis {
     disks: Rc<Disks>,
     plan: Plan,
     /// By id of the fault.
-    holds: RefCell<BTreeMap<u32, Hold>>,
+    holds: RefCell<BTreeMap<u32, (FaultKind, Hold)>>,
     /// Aimed faults that have not fired yet.
     unfired: RefCell<Vec<u32>>,
     /// Faults as they began.
@@ -193,7 +197,7 @@ impl Nemesis {
                 nodes.iter().for_each(|node| self.disks.trouble(&self.world, id, *node, *trouble));
             }
         }
-        self.holds.borrow_mut().insert(fault.id, hold);
+        self.holds.borrow_mut().insert(fault.id, (kind, hold));
         true
     }
 
@@ -272,7 +276,7 @@ impl Nemesis {
 
     /// Takes back what the fault holds.
     fn end(&self, id: u32) {
-        let hold = self.holds.borrow_mut().remove(&id).expect("a fault that began holds something");
+        let (kind, hold) = self.holds.borrow_mut().remove(&id).expect("a fault that began holds something");
         match hold {
             Hold::Down(owners) => {
                 let still_down =
@@ -293,8 +297,6 @@ impl Nemesis {
             }
             Hold::Troubled(..) => self.disks.calm(&self.world, id.into()),
         }
-        let fault = self.plan.faults.iter().find(|fault| fault.id == id);
-        let kind = fault.expect("only planned faults begin").what.kind();
         self.world.emit(FaultEnded { id: u64::from(id), kind: hash_name(kind.name()) });
     }
 
@@ -330,7 +332,7 @@ impl Nemesis {
     }
 
     fn is_drifting(&self, node: NodeId) -> bool {
-        let drifts = |hold: &Hold| match hold {
+        let drifts = |(_, hold): &(FaultKind, Hold)| match hold {
             Hold::Drifting(nodes, _) => nodes.iter().any(|(drifting, _)| *drifting == node),
             _ => false,
         };

@@ -36,8 +36,9 @@ const OUTBOX_BYTES: usize = 4 * MAX_FRAME_BYTES;
 /// How many frames may wait to be received, of all connections together, before these are read no further.
 const ARRIVALS: usize = 1_024;
 
-/// More buffers are not kept for frames to come.
+/// More buffers, or larger ones, are not kept for frames to come.
 const KEPT_BUFFERS: usize = 16;
+const KEPT_BYTES: usize = 4_096;
 
 /// Bytes of whole frames that are to be sent on one connection.
 #[derive(Debug, Default)]
@@ -99,7 +100,7 @@ impl Arrivals {
             Some((arrived, from)) => {
                 let spent = std::mem::replace(frame, arrived);
                 let mut buffers = self.spent.borrow_mut();
-                if buffers.len() < KEPT_BUFFERS {
+                if buffers.len() < KEPT_BUFFERS && spent.capacity() <= KEPT_BYTES {
                     buffers.push(spent);
                 }
                 self.room.notify_one();

@@ -378,3 +378,14 @@ fn counters_tell_off_from_on_but_never_reached() {
     assert_eq!((run.count("power losses: all"), run.count("pauses")), (Some(0), Some(0)));
     assert_eq!((run.count("partitions"), run.count("crashes: one")), (None, None));
 }
+
+#[test]
+fn two_faults_of_one_id_are_refused_before_anything_happens() {
+    let mut world = World::new(1, Options::default());
+    let twice = |at_ms| fault(1, at_ms, 100, Fault::Kill { target: target(&[1]) });
+    let done = world.run(nemesis::run(plan(1, vec![twice(1), twice(500)])));
+    assert!(done.is_none());
+    let report = world.report();
+    let text = &report.findings.first().expect("a panic is a finding").evidence;
+    assert!(text.contains("an id of its own"), "{text}");
+}

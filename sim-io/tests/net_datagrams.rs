@@ -3,9 +3,12 @@
 use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use sim_io::net::{MAX_DATAGRAM_BYTES, Net, NetConfig, UdpSocket, addr_of};
 use sim_runtime::device::Coverage;
 use sim_runtime::time::{sleep, timeout};
@@ -405,4 +408,35 @@ fn a_thousand_nodes_speak_to_one() {
     world.run(sleep(ms(100)));
     // What arrives at one instant must fit into the buffer; here it is spread over 2 ms.
     assert_eq!(inbox.borrow().len(), 999);
+}
+
+/// Futures of sockets can be handed on by functions that are no `async fn`.
+fn send(socket: &UdpSocket, bytes: &[u8], to: SocketAddr) -> impl Future<Output = std::io::Result<usize>> {
+    socket.send_to(bytes, to)
+}
+
+fn receive(
+    socket: &UdpSocket,
+    buffer: &mut [u8],
+) -> impl Future<Output = std::io::Result<(usize, SocketAddr)>> {
+    socket.recv_from(buffer)
+}
+
+#[test]
+fn what_a_socket_does_begins_at_the_first_poll_and_is_done_once() {
+    let mut world = world(1, NetConfig::calm());
+    world.run(async {
+        let socket = bind(PORT).await;
+        let to = addr_of(NodeId::HOST, PORT);
+        drop(send(&socket, b"never", to));
+        let mut sending = pin!(send(&socket, b"once", to));
+        assert_eq!(sending.as_mut().await.expect("it is short"), 4);
+        let again = catch_unwind(AssertUnwindSafe(|| sending.now_or_never()));
+        assert!(again.is_err(), "it is polled after its end");
+        sleep(ms(1)).await;
+        let mut buffer = [0; 8];
+        let (len, _) = receive(&socket, &mut buffer).await.expect("the host lives");
+        assert_eq!(&buffer[..len], b"once");
+        assert_eq!(socket.try_recv_from(&mut buffer).map_err(|e| e.kind()), Err(ErrorKind::WouldBlock));
+    });
 }

@@ -64,12 +64,18 @@ impl Handle {
     /// Kills the process of a node at this instant: its tasks are dropped where they stand, what it had
     /// written stays in the page cache. Nothing happens when it is down. `fault` is the id of the fault that
     /// does it, for the record.
+    ///
+    /// # Panics
+    /// If it is the host, or there is no such node.
     pub fn kill(&self, id: NodeId, fault: u64) {
         self.take_down(&[id], Down::Kill, fault);
     }
 
     /// Cuts the power of all `ids` at one instant: like [`Handle::kill`], and unsynced data is at risk, also that of
     /// machines whose process was down already.
+    ///
+    /// # Panics
+    /// If the host is among them, or a node that does not exist; then none has lost its power.
     pub fn power_off(&self, ids: &[NodeId], fault: u64) {
         self.take_down(ids, Down::PowerOff, fault);
     }
@@ -81,11 +87,14 @@ impl Handle {
     }
 
     fn take_down(&self, ids: &[NodeId], how: Down, fault: u64) {
+        for id in ids {
+            assert_ne!(*id, NodeId::HOST, "the host never goes down");
+            assert!(id.0 < self.node_count(), "there is no {id}");
+        }
         self.core.alive.set(Owner::NOBODY);
         let mut owners = Vec::with_capacity(ids.len());
         let mut struck = Vec::with_capacity(ids.len());
         for id in ids {
-            assert_ne!(*id, NodeId::HOST, "the host never goes down");
             let mut agenda = self.core.agenda.borrow_mut();
             let node = &mut agenda.nodes[id.index()];
             let owner = Owner { node: *id, incarnation: node.incarnation };

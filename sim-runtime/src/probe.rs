@@ -203,8 +203,11 @@ impl Handle {
     fn tell_waiters(&self, name: &'static str, opened: Opened) {
         let told: Vec<Waiter> = {
             let mut windows = self.core.windows.borrow_mut();
+            // Of a crowd, those who have stopped waiting are not gone through again.
+            let is_crowd = windows.waiters.len() > SWEEP_FROM;
             let wanted = |waiter: &mut Waiter| {
                 waiter.name == name && waiter.node.is_none_or(|node| node == opened.node)
+                    || is_crowd && waiter.tell.is_closed()
             };
             windows.waiters.extract_if(.., wanted).collect()
         };
@@ -290,5 +293,29 @@ pub fn next(name: &str, node: Option<NodeId>) -> impl Future<Output = Opened> + 
             // The world ends: whoever waits is about to be dropped.
             Err(_) => std::future::pending().await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, World};
+
+    #[test]
+    fn a_crowd_that_has_stopped_waiting_is_let_go_of() {
+        let mut world = World::new(1, Options::default());
+        let handle = world.handle();
+        let waiters = move || handle.core.windows.borrow().waiters.len();
+        world.run(async move {
+            let crowd: Vec<_> = (0..10_000).map(|_| next("x", Some(NodeId(9)))).collect();
+            let _one = next("y", None);
+            assert_eq!(waiters(), 10_001);
+            drop(crowd);
+            drop(window("w", None));
+            assert_eq!(waiters(), 1);
+            // And where no window ever opens.
+            (0..10_000).for_each(|_| drop(next("x", None)));
+            assert!(waiters() <= SWEEP_FROM + 1);
+        });
     }
 }

@@ -1,6 +1,7 @@
 //! The executor, seen from a program: time, tasks, nodes, wakes, and what ends a run.
 
 use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -657,4 +658,19 @@ fn a_world_inside_another_may_wake_the_outer_one() {
     });
     assert_eq!(got, Some(Ok(Ok(7))));
     assert_eq!(outer.report().findings.category(), Category::Pass);
+}
+
+#[test]
+fn what_cannot_lose_its_power_is_refused_before_anything_goes_down() {
+    let mut world = World::new(1, exact());
+    let handle = world.handle();
+    let n1 = handle.add_node("n1", std::future::pending);
+    handle.boot(n1);
+    world.run(async move {
+        sleep(ms(1)).await;
+        for wrong in [NodeId::HOST, NodeId(99)] {
+            let cut = catch_unwind(AssertUnwindSafe(|| handle.power_off(&[n1, wrong], 0)));
+            assert!(cut.is_err() && handle.is_up(n1), "{wrong}");
+        }
+    });
 }

@@ -13,7 +13,7 @@
 //! Not here: which faults (`plan.rs`).
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -41,8 +41,10 @@ const IDLE: &str = "faults that found nothing to do";
 /// the nodes that it struck. It heals when the other does.
 ///
 /// # Panics
-/// Outside a run, or if the plan names nodes that do not exist.
+/// Outside a run, or if the plan names nodes that do not exist, or two of its faults have the same id.
 pub async fn run(plan: Plan) -> Plan {
+    let ids: BTreeSet<u32> = plan.faults.iter().map(|fault| fault.id).collect();
+    assert_eq!(ids.len(), plan.faults.len(), "each fault of a plan has an id of its own");
     let world = Handle::current();
     let heal_at_ns = plan.heal_at_ns;
     let nemesis = Rc::new(Nemesis {

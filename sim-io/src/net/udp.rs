@@ -79,13 +79,14 @@ impl UdpSocket {
     /// # Errors
     /// EMSGSIZE above 65,507 bytes, `InvalidInput` for port 0, `NetworkUnreachable` outside 10.0.0.0/16,
     /// `NotConnected` when the incarnation that bound the socket is dead.
-    pub fn send_to<'a, A: Into<SocketAddr>>(
-        &'a self,
-        bytes: &'a [u8],
-        to: A,
-    ) -> impl Future<Output = io::Result<usize>> + use<'a, A> {
+    // Not `async`, which would add a state to look up at every poll; nor are `recv_from` and `recv`.
+    pub fn send_to(
+        &self,
+        bytes: &[u8],
+        to: impl Into<SocketAddr>,
+    ) -> impl Future<Output = io::Result<usize>> {
         let to = to.into();
-        poll_fn(move |_| Poll::Ready(self.try_send_to(bytes, to)))
+        once(move |_| Poll::Ready(self.try_send_to(bytes, to)))
     }
 
     /// [`UdpSocket::send_to`] without `await`: sending never waits.
@@ -102,21 +103,17 @@ impl UdpSocket {
     ///
     /// # Errors
     /// `NotConnected` when the incarnation that bound the socket is dead.
-    // Not `async`, which would add a state to look up at every poll, and neither are its neighbours.
-    pub fn recv_from<'a>(
-        &'a self,
-        buffer: &'a mut [u8],
-    ) -> impl Future<Output = io::Result<(usize, SocketAddr)>> + use<'a> {
-        poll_fn(move |cx| self.poll_recv_from(cx, buffer))
+    pub fn recv_from(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<(usize, SocketAddr)>> {
+        once(move |cx| self.poll_recv_from(cx, buffer))
     }
 
     /// Waits for a datagram and returns it whole, and the sender.
     ///
     /// # Errors
     /// As [`UdpSocket::recv_from`].
-    pub fn recv(&self) -> impl Future<Output = io::Result<(Vec<u8>, SocketAddr)>> + use<'_> {
+    pub fn recv(&self) -> impl Future<Output = io::Result<(Vec<u8>, SocketAddr)>> {
         let Backend::Simulated(socket) = &self.backend;
-        poll_fn(|cx| socket.poll_receive(Some(cx.waker()), |datagram| datagram.take_bytes()))
+        once(|cx| socket.poll_receive(Some(cx.waker()), |datagram| datagram.take_bytes()))
     }
 
     /// [`UdpSocket::recv_from`] for futures written by hand.
@@ -155,6 +152,18 @@ impl UdpSocket {
             Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
+}
+
+/// A future that panics when it is polled after its end, as that of an `async fn` does.
+#[inline]
+fn once<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> impl Future<Output = T> {
+    let mut is_over = false;
+    poll_fn(move |cx| {
+        assert!(!is_over, "a future of a socket is polled after its end");
+        let polled = poll(cx);
+        is_over = polled.is_ready();
+        polled
+    })
 }
 
 #[inline]

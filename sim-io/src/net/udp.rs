@@ -86,7 +86,8 @@ impl UdpSocket {
         to: impl Into<SocketAddr>,
     ) -> impl Future<Output = io::Result<usize>> {
         let to = to.into();
-        once(move |_| Poll::Ready(self.try_send_to(bytes, to)))
+        let mut socket = Some(self);
+        poll_fn(move |_| Poll::Ready(socket.take().expect(ENDED).try_send_to(bytes, to)))
     }
 
     /// [`UdpSocket::send_to`] without `await`: sending never waits.
@@ -104,7 +105,7 @@ impl UdpSocket {
     /// # Errors
     /// `NotConnected` when the incarnation that bound the socket is dead.
     pub fn recv_from(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<(usize, SocketAddr)>> {
-        once(move |cx| self.poll_recv_from(cx, buffer))
+        once(self, move |socket, cx| socket.poll_recv_from(cx, buffer))
     }
 
     /// Waits for a datagram and returns it whole, and the sender.
@@ -112,8 +113,10 @@ impl UdpSocket {
     /// # Errors
     /// As [`UdpSocket::recv_from`].
     pub fn recv(&self) -> impl Future<Output = io::Result<(Vec<u8>, SocketAddr)>> {
-        let Backend::Simulated(socket) = &self.backend;
-        once(|cx| socket.poll_receive(Some(cx.waker()), |datagram| datagram.take_bytes()))
+        once(self, |socket, cx| {
+            let Backend::Simulated(socket) = &socket.backend;
+            socket.poll_receive(Some(cx.waker()), |datagram| datagram.take_bytes())
+        })
     }
 
     /// [`UdpSocket::recv_from`] for futures written by hand.
@@ -154,14 +157,21 @@ impl UdpSocket {
     }
 }
 
-/// A future that panics when it is polled after its end, as that of an `async fn` does.
+/// What a future says that is polled after its end, as one of an `async fn` would.
+const ENDED: &str = "a future of a socket is not polled after its end";
+
+/// The future of `poll`, which ends once.
 #[inline]
-fn once<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> impl Future<Output = T> {
-    let mut is_over = false;
+fn once<T>(
+    socket: &UdpSocket,
+    mut poll: impl FnMut(&UdpSocket, &mut Context<'_>) -> Poll<T>,
+) -> impl Future<Output = T> {
+    let mut socket = Some(socket);
     poll_fn(move |cx| {
-        assert!(!is_over, "a future of a socket is polled after its end");
-        let polled = poll(cx);
-        is_over = polled.is_ready();
+        let polled = poll(socket.expect(ENDED), cx);
+        if polled.is_ready() {
+            socket = None;
+        }
         polled
     })
 }

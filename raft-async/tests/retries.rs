@@ -56,15 +56,17 @@ fn an_impatient_client_does_not_make_the_log_grow() {
         });
         handle.boot(node);
     }
-    world.run(async move {
-        let config = ClientConfig { attempt_timeout_ms: 15, ..ClientConfig::new(SessionId(1), servers) };
-        let client = Client::new(config).await.expect("a port is free");
-        for item in 1..=OPERATIONS {
-            let reply = client.call(Op::Append { key: Key(1), item }, Duration::from_secs(60)).await;
-            assert!(matches!(reply, Ok(OpReply::Done { .. })), "{reply:?}");
-        }
-        sim_runtime::time::sleep(Duration::from_secs(1)).await;
-    });
+    world
+        .run(async move {
+            let config = ClientConfig { attempt_timeout_ms: 15, ..ClientConfig::new(SessionId(1), servers) };
+            let client = Client::new(config).await.expect("a port is free");
+            for item in 1..=OPERATIONS {
+                let reply = client.call(Op::Append { key: Key(1), item }, Duration::from_secs(60)).await;
+                assert!(matches!(reply, Ok(OpReply::Done { .. })), "{reply:?}");
+            }
+            sim_runtime::time::sleep(Duration::from_secs(1)).await;
+        })
+        .expect("the run goes to its end");
     assert_eq!(world.report().findings.failures, []);
     assert_eq!(commands.get(), OPERATIONS, "entries, retries among them");
 }

@@ -64,17 +64,19 @@ fn listener(world: &Handle) -> (NodeId, Inbox) {
 #[test]
 fn a_port_has_one_owner_and_is_free_again_when_it_lets_go() {
     let mut world = world(1, NetConfig::calm());
-    world.run(async {
-        let first = bind(PORT).await;
-        let second = UdpSocket::bind(addr_of(NodeId::HOST, PORT)).await;
-        assert_eq!(second.expect_err("it is taken").kind(), ErrorKind::AddrInUse);
-        drop(first);
-        bind(PORT).await;
-        let anywhere = UdpSocket::bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), PORT)).await;
-        anywhere.expect("0.0.0.0 is here");
-        let elsewhere = UdpSocket::bind(addr_of(NodeId(9), PORT)).await;
-        assert_eq!(elsewhere.expect_err("it is not here").kind(), ErrorKind::AddrNotAvailable);
-    });
+    world
+        .run(async {
+            let first = bind(PORT).await;
+            let second = UdpSocket::bind(addr_of(NodeId::HOST, PORT)).await;
+            assert_eq!(second.expect_err("it is taken").kind(), ErrorKind::AddrInUse);
+            drop(first);
+            bind(PORT).await;
+            let anywhere = UdpSocket::bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), PORT)).await;
+            anywhere.expect("0.0.0.0 is here");
+            let elsewhere = UdpSocket::bind(addr_of(NodeId(9), PORT)).await;
+            assert_eq!(elsewhere.expect_err("it is not here").kind(), ErrorKind::AddrNotAvailable);
+        })
+        .expect("the run goes to its end");
     assert_eq!(world.report().findings.failures, []);
 }
 
@@ -94,35 +96,39 @@ fn port_zero_means_a_new_ephemeral_port_each_time() {
 #[test]
 fn what_cannot_be_sent_is_refused_as_the_system_does() {
     let mut world = world(1, NetConfig::calm());
-    world.run(async {
-        let socket = bind(0).await;
-        let too_long = socket.try_send_to(&vec![0; MAX_DATAGRAM_BYTES + 1], addr_of(A, PORT));
-        assert_eq!(too_long.expect_err("too long").raw_os_error(), Some(90));
-        let port_zero = socket.try_send_to(b"", addr_of(A, 0));
-        assert_eq!(port_zero.expect_err("port 0").kind(), ErrorKind::InvalidInput);
-        let abroad = socket.try_send_to(b"", (Ipv4Addr::new(192, 168, 0, 1), PORT));
-        assert_eq!(abroad.expect_err("no route").kind(), ErrorKind::NetworkUnreachable);
-        let nobody = socket.try_send_to(b"abc", addr_of(NodeId(900), PORT));
-        assert_eq!(nobody.expect("nobody tells"), 3);
-        assert_eq!(socket.try_recv_from(&mut []).expect_err("empty").kind(), ErrorKind::WouldBlock);
-    });
+    world
+        .run(async {
+            let socket = bind(0).await;
+            let too_long = socket.try_send_to(&vec![0; MAX_DATAGRAM_BYTES + 1], addr_of(A, PORT));
+            assert_eq!(too_long.expect_err("too long").raw_os_error(), Some(90));
+            let port_zero = socket.try_send_to(b"", addr_of(A, 0));
+            assert_eq!(port_zero.expect_err("port 0").kind(), ErrorKind::InvalidInput);
+            let abroad = socket.try_send_to(b"", (Ipv4Addr::new(192, 168, 0, 1), PORT));
+            assert_eq!(abroad.expect_err("no route").kind(), ErrorKind::NetworkUnreachable);
+            let nobody = socket.try_send_to(b"abc", addr_of(NodeId(900), PORT));
+            assert_eq!(nobody.expect("nobody tells"), 3);
+            assert_eq!(socket.try_recv_from(&mut []).expect_err("empty").kind(), ErrorKind::WouldBlock);
+        })
+        .expect("the run goes to its end");
     assert_eq!(world.report().findings.failures, []);
 }
 
 #[test]
 fn a_short_buffer_cuts_the_datagram_off_and_the_rest_is_gone() {
     let mut world = world(1, NetConfig::calm());
-    world.run(async {
-        let socket = bind(PORT).await;
-        for text in ["a long one", "next"] {
-            socket.send_to(text.as_bytes(), addr_of(NodeId::HOST, PORT)).await.expect("it is short");
-        }
-        let mut buffer = [0; 6];
-        let (len, from) = socket.recv_from(&mut buffer).await.expect("it is alive");
-        assert_eq!((&buffer[..len], from), (&b"a long"[..], addr_of(NodeId::HOST, PORT)));
-        let (len, _) = socket.recv_from(&mut buffer).await.expect("it is alive");
-        assert_eq!(&buffer[..len], b"next");
-    });
+    world
+        .run(async {
+            let socket = bind(PORT).await;
+            for text in ["a long one", "next"] {
+                socket.send_to(text.as_bytes(), addr_of(NodeId::HOST, PORT)).await.expect("it is short");
+            }
+            let mut buffer = [0; 6];
+            let (len, from) = socket.recv_from(&mut buffer).await.expect("it is alive");
+            assert_eq!((&buffer[..len], from), (&b"a long"[..], addr_of(NodeId::HOST, PORT)));
+            let (len, _) = socket.recv_from(&mut buffer).await.expect("it is alive");
+            assert_eq!(&buffer[..len], b"next");
+        })
+        .expect("the run goes to its end");
     assert_eq!(world.report().findings.failures, []);
 }
 
@@ -132,31 +138,35 @@ fn a_datagram_to_oneself_is_quick_and_never_lost() {
         NetConfig { loss_per_million: 1_000_000, duplicate_per_million: 1_000_000, ..NetConfig::calm() };
     let mut world = world(1, lossy);
     let handle = world.handle();
-    world.run(async move {
-        let socket = bind(PORT).await;
-        for _ in 0..100 {
-            socket.send_to(b"me", addr_of(NodeId::HOST, PORT)).await.expect("it is short");
-            socket.recv().await.expect("it is alive");
-        }
-        assert!(handle.now_ns() < 2_000_000, "{} ns", handle.now_ns());
-    });
+    world
+        .run(async move {
+            let socket = bind(PORT).await;
+            for _ in 0..100 {
+                socket.send_to(b"me", addr_of(NodeId::HOST, PORT)).await.expect("it is short");
+                socket.recv().await.expect("it is alive");
+            }
+            assert!(handle.now_ns() < 2_000_000, "{} ns", handle.now_ns());
+        })
+        .expect("the run goes to its end");
     assert_eq!(world.report().coverage.get("datagrams delivered"), 100);
 }
 
 #[test]
 fn a_full_buffer_drops_what_comes_and_counts_it() {
     let mut world = world(1, NetConfig { receive_buffer_bytes: 3 * (256 + 10), ..NetConfig::calm() });
-    world.run(async {
-        let (deaf, speaker) = (bind(PORT).await, bind(0).await);
-        for _ in 0..5 {
-            speaker.try_send_to(&[0; 10], addr_of(NodeId::HOST, PORT)).expect("it is short");
-        }
-        sleep(ms(1)).await;
-        for _ in 0..3 {
-            deaf.try_recv_from(&mut [0; 10]).expect("three fit");
-        }
-        assert_eq!(deaf.try_recv_from(&mut []).expect_err("two did not").kind(), ErrorKind::WouldBlock);
-    });
+    world
+        .run(async {
+            let (deaf, speaker) = (bind(PORT).await, bind(0).await);
+            for _ in 0..5 {
+                speaker.try_send_to(&[0; 10], addr_of(NodeId::HOST, PORT)).expect("it is short");
+            }
+            sleep(ms(1)).await;
+            for _ in 0..3 {
+                deaf.try_recv_from(&mut [0; 10]).expect("three fit");
+            }
+            assert_eq!(deaf.try_recv_from(&mut []).expect_err("two did not").kind(), ErrorKind::WouldBlock);
+        })
+        .expect("the run goes to its end");
     assert_eq!(world.report().coverage.get("datagrams dropped by a full buffer"), 2);
 }
 
@@ -200,17 +210,19 @@ fn the_socket_of_a_dead_incarnation_is_inert() {
         }
     });
     let taken = leaked.clone();
-    world.run(async move {
-        sleep(ms(1)).await;
-        handle.kill(a, 1);
-        handle.restart(a);
-        sleep(ms(1)).await;
-        let socket = taken.borrow().clone().expect("the first incarnation left it");
-        let sent = socket.try_send_to(b"from the grave", addr_of(a, PORT));
-        assert_eq!(sent.expect_err("it is dead").kind(), ErrorKind::NotConnected);
-        let received = timeout(ms(10), socket.recv()).await.expect("an error at once");
-        assert_eq!(received.expect_err("it is dead").kind(), ErrorKind::NotConnected);
-    });
+    world
+        .run(async move {
+            sleep(ms(1)).await;
+            handle.kill(a, 1);
+            handle.restart(a);
+            sleep(ms(1)).await;
+            let socket = taken.borrow().clone().expect("the first incarnation left it");
+            let sent = socket.try_send_to(b"from the grave", addr_of(a, PORT));
+            assert_eq!(sent.expect_err("it is dead").kind(), ErrorKind::NotConnected);
+            let received = timeout(ms(10), socket.recv()).await.expect("an error at once");
+            assert_eq!(received.expect_err("it is dead").kind(), ErrorKind::NotConnected);
+        })
+        .expect("the run goes to its end");
     // Dropping the old handle does not close the port of the new incarnation.
     leaked.take();
     let handle = world.handle();
@@ -230,17 +242,19 @@ fn a_paused_process_receives_afterwards_what_came_meanwhile() {
     let handle = world.handle();
     let (b, inbox) = listener(&handle);
     let seen = inbox.clone();
-    world.run(async move {
-        sleep(ms(1)).await;
-        handle.pause(b);
-        let socket = bind(0).await;
-        for n in 0..3 {
-            socket.try_send_to(&[n], addr_of(b, PORT)).expect("it is short");
-        }
-        sleep(ms(100)).await;
-        assert_eq!(seen.borrow().len(), 0);
-        handle.resume(b);
-    });
+    world
+        .run(async move {
+            sleep(ms(1)).await;
+            handle.pause(b);
+            let socket = bind(0).await;
+            for n in 0..3 {
+                socket.try_send_to(&[n], addr_of(b, PORT)).expect("it is short");
+            }
+            sleep(ms(100)).await;
+            assert_eq!(seen.borrow().len(), 0);
+            handle.resume(b);
+        })
+        .expect("the run goes to its end");
     world.run(sleep(ms(1)));
     assert_eq!(*inbox.borrow(), [[0], [1], [2]]);
 }
@@ -425,18 +439,20 @@ fn receive(
 #[test]
 fn what_a_socket_does_begins_at_the_first_poll_and_is_done_once() {
     let mut world = world(1, NetConfig::calm());
-    world.run(async {
-        let socket = bind(PORT).await;
-        let to = addr_of(NodeId::HOST, PORT);
-        drop(send(&socket, b"never", to));
-        let mut sending = pin!(send(&socket, b"once", to));
-        assert_eq!(sending.as_mut().await.expect("it is short"), 4);
-        let again = catch_unwind(AssertUnwindSafe(|| sending.now_or_never()));
-        assert!(again.is_err(), "it is polled after its end");
-        sleep(ms(1)).await;
-        let mut buffer = [0; 8];
-        let (len, _) = receive(&socket, &mut buffer).await.expect("the host lives");
-        assert_eq!(&buffer[..len], b"once");
-        assert_eq!(socket.try_recv_from(&mut buffer).map_err(|e| e.kind()), Err(ErrorKind::WouldBlock));
-    });
+    world
+        .run(async {
+            let socket = bind(PORT).await;
+            let to = addr_of(NodeId::HOST, PORT);
+            drop(send(&socket, b"never", to));
+            let mut sending = pin!(send(&socket, b"once", to));
+            assert_eq!(sending.as_mut().await.expect("it is short"), 4);
+            let again = catch_unwind(AssertUnwindSafe(|| sending.now_or_never()));
+            assert!(again.is_err(), "it is polled after its end");
+            sleep(ms(1)).await;
+            let mut buffer = [0; 8];
+            let (len, _) = receive(&socket, &mut buffer).await.expect("the host lives");
+            assert_eq!(&buffer[..len], b"once");
+            assert_eq!(socket.try_recv_from(&mut buffer).map_err(|e| e.kind()), Err(ErrorKind::WouldBlock));
+        })
+        .expect("nothing is said in vain");
 }

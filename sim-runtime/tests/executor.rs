@@ -221,20 +221,22 @@ fn killed_tasks_are_dropped_at_once_and_what_they_held_is_inert() {
     };
     handle.boot(n1);
     let h = handle.clone();
-    world.run(async move {
-        sleep(ms(1)).await;
-        let owner = sim_runtime::Owner { node: n1, incarnation: 1 };
-        assert!(h.is_live(owner));
-        h.kill(n1, 1);
-        assert!(!h.is_live(owner) && !h.is_up(n1));
-        assert_eq!(h.living_tasks(), 1, "only the main task is left");
-        assert_eq!(h.pending_timers(), 0);
-        assert_eq!(h.spawn_on(owner, "late", 0, async {}).await, Err(JoinError::Cancelled));
-        h.restart(n1);
-        sleep(ms(1)).await;
-        assert!(!h.is_live(owner), "a new incarnation is another owner");
-        h.power_off(&[n1], 2);
-    });
+    world
+        .run(async move {
+            sleep(ms(1)).await;
+            let owner = sim_runtime::Owner { node: n1, incarnation: 1 };
+            assert!(h.is_live(owner));
+            h.kill(n1, 1);
+            assert!(!h.is_live(owner) && !h.is_up(n1));
+            assert_eq!(h.living_tasks(), 1, "only the main task is left");
+            assert_eq!(h.pending_timers(), 0);
+            assert_eq!(h.spawn_on(owner, "late", 0, async {}).await, Err(JoinError::Cancelled));
+            h.restart(n1);
+            sleep(ms(1)).await;
+            assert!(!h.is_live(owner), "a new incarnation is another owner");
+            h.power_off(&[n1], 2);
+        })
+        .expect("the run goes to its end");
     assert_eq!(*log.borrow(), ["boot 1", "dropped 1", "boot 2", "dropped 2"]);
     drop(handle);
 }
@@ -275,14 +277,16 @@ fn a_main_that_returns_has_ended_its_process() {
     });
     handle.boot(n1);
     let h = handle.clone();
-    world.run(async move {
-        sleep(ms(1)).await;
-        assert!(h.is_up(n1));
-        h.shutdown(n1);
-        sleep(ms(1)).await;
-        assert!(!h.is_up(n1));
-        assert_eq!(h.living_tasks(), 1);
-    });
+    world
+        .run(async move {
+            sleep(ms(1)).await;
+            assert!(h.is_up(n1));
+            h.shutdown(n1);
+            sleep(ms(1)).await;
+            assert!(!h.is_up(n1));
+            assert_eq!(h.living_tasks(), 1);
+        })
+        .expect("the run goes to its end");
 }
 
 #[test]
@@ -304,15 +308,17 @@ fn a_paused_node_does_nothing_and_misses_nothing() {
     };
     handle.boot(n1);
     let h = handle.clone();
-    world.run(async move {
-        sleep(ms(35)).await;
-        h.pause(n1);
-        sleep(ms(100)).await;
-        assert_eq!(ticks.get(), 3);
-        h.resume(n1);
-        sleep(ms(25)).await;
-        assert_eq!(ticks.get(), 6, "the tick that was due, then two more");
-    });
+    world
+        .run(async move {
+            sleep(ms(35)).await;
+            h.pause(n1);
+            sleep(ms(100)).await;
+            assert_eq!(ticks.get(), 3);
+            h.resume(n1);
+            sleep(ms(25)).await;
+            assert_eq!(ticks.get(), 6, "the tick that was due, then two more");
+        })
+        .expect("the run goes to its end");
 }
 
 #[test]
@@ -334,14 +340,16 @@ fn a_node_clock_drifts_restarts_at_boot_and_never_jumps() {
     handle.set_drift(n1, 100_000);
     handle.boot(n1);
     let h = handle.clone();
-    world.run(async move {
-        h.set_wall_offset(n1, 5_000_000_000);
-        // 110 ms on a clock that runs 10 % fast are 100 ms.
-        sleep(ms(99)).await;
-        assert!(h.is_up(n1));
-        sleep(ms(2)).await;
-        assert!(!h.is_up(n1));
-    });
+    world
+        .run(async move {
+            h.set_wall_offset(n1, 5_000_000_000);
+            // 110 ms on a clock that runs 10 % fast are 100 ms.
+            sleep(ms(99)).await;
+            assert!(h.is_up(n1));
+            sleep(ms(2)).await;
+            assert!(!h.is_up(n1));
+        })
+        .expect("the run goes to its end");
     let (elapsed, wall) = seen.borrow()[0];
     assert_eq!(elapsed, ms(110));
     assert_eq!(wall.as_millis() % 100_000_000, (1_577_836_800_000 + 5_100) % 100_000_000);
@@ -666,11 +674,13 @@ fn what_cannot_lose_its_power_is_refused_before_anything_goes_down() {
     let handle = world.handle();
     let n1 = handle.add_node("n1", std::future::pending);
     handle.boot(n1);
-    world.run(async move {
-        sleep(ms(1)).await;
-        for wrong in [NodeId::HOST, NodeId(99)] {
-            let cut = catch_unwind(AssertUnwindSafe(|| handle.power_off(&[n1, wrong], 0)));
-            assert!(cut.is_err() && handle.is_up(n1), "{wrong}");
-        }
-    });
+    world
+        .run(async move {
+            sleep(ms(1)).await;
+            for wrong in [NodeId::HOST, NodeId(99)] {
+                let cut = catch_unwind(AssertUnwindSafe(|| handle.power_off(&[n1, wrong], 0)));
+                assert!(cut.is_err() && handle.is_up(n1), "{wrong}");
+            }
+        })
+        .expect("nothing is said in vain");
 }

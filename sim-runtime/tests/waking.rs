@@ -131,18 +131,20 @@ fn a_crowd_runs_in_the_order_of_its_ranks_also_when_some_come_later() {
 fn a_foreign_wake_of_a_task_that_is_gone_is_none_of_the_task_that_has_its_place() {
     let (waker, polls) = (Rc::default(), Rc::default());
     let mut world = World::new(1, exact());
-    world.run(async move {
-        let first = spawn(counting(&waker, &polls));
-        sleep(ms(1)).await;
-        first.abort();
-        assert_eq!(first.await, Err(JoinError::Cancelled));
-        let stale: Waker = waker.borrow_mut().take().expect("it was polled");
-        let _next = spawn(counting(&waker, &polls));
-        sleep(ms(1)).await;
-        #[expect(clippy::disallowed_methods, reason = "the foreign thread is what is tested")]
-        let foreign = std::thread::spawn(move || stale.wake());
-        foreign.join().expect("the thread ends");
-        sleep(ms(1)).await;
-    });
+    world
+        .run(async move {
+            let first = spawn(counting(&waker, &polls));
+            sleep(ms(1)).await;
+            first.abort();
+            assert_eq!(first.await, Err(JoinError::Cancelled));
+            let stale: Waker = waker.borrow_mut().take().expect("it was polled");
+            let _next = spawn(counting(&waker, &polls));
+            sleep(ms(1)).await;
+            #[expect(clippy::disallowed_methods, reason = "the foreign thread is what is tested")]
+            let foreign = std::thread::spawn(move || stale.wake());
+            foreign.join().expect("the thread ends");
+            sleep(ms(1)).await;
+        })
+        .expect("the run goes to its end");
     assert_eq!(world.report().findings.category(), Category::Pass);
 }

@@ -179,16 +179,18 @@ fn the_listener_of_a_dead_incarnation_is_inert() {
     });
     handle.boot(server);
     let held = leaked.clone();
-    world.run(async move {
-        sleep(ms(1)).await;
-        handle.kill(server, 1);
-        handle.boot(server);
-        sleep(ms(1)).await;
-        let dead = held.borrow_mut().remove(0);
-        assert_eq!(dead.accept().await.expect_err("it is dead").kind(), ErrorKind::NotConnected);
-        drop(dead);
-        TcpStream::connect(addr_of(server, PORT)).await.expect("the new one listens");
-    });
+    world
+        .run(async move {
+            sleep(ms(1)).await;
+            handle.kill(server, 1);
+            handle.boot(server);
+            sleep(ms(1)).await;
+            let dead = held.borrow_mut().remove(0);
+            assert_eq!(dead.accept().await.expect_err("it is dead").kind(), ErrorKind::NotConnected);
+            drop(dead);
+            TcpStream::connect(addr_of(server, PORT)).await.expect("the new one listens");
+        })
+        .expect("the run goes to its end");
     assert_eq!(world.report().findings.failures, []);
     leaked.borrow_mut().clear();
 }
@@ -228,16 +230,18 @@ fn a_server_reads_what_a_dead_client_had_sent() {
         write(&mut stream, b"request").await;
         pending::<()>().await;
     });
-    world.run(async move {
-        let listener = listen(PORT).await;
-        handle.boot(client);
-        let (mut stream, _) = listener.accept().await.expect("it comes");
-        sleep(ms(10)).await;
-        handle.kill(client, 1);
-        sleep(ms(10)).await;
-        let mut request = [0; 7];
-        stream.read_exact(&mut request).await.expect("it had arrived");
-        assert_eq!(read_once(&mut stream).await, Err(ErrorKind::ConnectionReset));
-    });
+    world
+        .run(async move {
+            let listener = listen(PORT).await;
+            handle.boot(client);
+            let (mut stream, _) = listener.accept().await.expect("it comes");
+            sleep(ms(10)).await;
+            handle.kill(client, 1);
+            sleep(ms(10)).await;
+            let mut request = [0; 7];
+            stream.read_exact(&mut request).await.expect("it had arrived");
+            assert_eq!(read_once(&mut stream).await, Err(ErrorKind::ConnectionReset));
+        })
+        .expect("the run goes to its end");
     assert_eq!(world.report().findings.failures, []);
 }
